@@ -12,6 +12,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import html
 import io
@@ -36,13 +37,7 @@ from breakscan.model.torch_versions import SUPPORTED, is_too_old
 from breakscan.recording.bootstrap.import_watch import ImportWatch
 from breakscan.recording.hooks.exports import MODULES
 from breakscan.recording.hooks.targets import is_compiled
-from breakscan.recording.isolation import (
-    ShownPaths,
-    compiled_fresh,
-    compiler_as_it_was,
-    program_as_it_was,
-    without_earlier_versions,
-)
+from breakscan.recording.isolation import ShownPaths, compiled_for_the_first_time, program_as_it_was
 from breakscan.recording.recorder import Recorder
 from breakscan.recording.recording import read_recording
 from breakscan.recording.records import Record
@@ -167,10 +162,6 @@ class Recording:
         assert self._recorder is not None
         self._recorder.loaded(module.__name__)
 
-    def keep(self, chosen: Callable[[Sequence[Record]], list[Record]]) -> None:
-        """Keeps the selected records of each process."""
-        self._records = [chosen(process) for process in self._records]
-
     def explain(self) -> Report:
         """The report of what has been recorded so far.  Raises RuntimeError if recording has not begun."""
         if not self._began:
@@ -205,10 +196,10 @@ def record(*, keep_going: bool = False) -> Recording:
 def explain(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Report:
     """Compiles a function or module as if for the first time, calls it once with the arguments, and reports.
 
-    A compiled callable is called as it is; anything else is passed to ``torch.compile`` first.  Random numbers, the
-    buffers and modes of a module, and the state of Dynamo are restored.  Other changes by the
-    function, such as to its arguments, stay.  An exception of the function is raised; one of the compiler is in the
-    report.
+    A compiled callable is called as it is; anything else is passed to ``torch.compile``, before and after which Dynamo
+    forgets what it compiled.  Random numbers, and the buffers and modes of a module, are restored.  Other changes by
+    the function, such as to its arguments, stay.  An exception of the function is raised; one of the compiler is in
+    the report.
     """
     return explain_calls(function, [(args, kwargs)])[0]
 
@@ -223,19 +214,20 @@ def explain_calls(
     """As ``explain``, for several calls, with these options of ``torch.compile``.  Also returns the result of the
     last call; None if the compiler raised."""
     _import_compiler()
+    import torch
     from torch._dynamo.exc import TorchDynamoException
 
-    result = None
-    is_fresh = not is_compiled(function)
-    with program_as_it_was(function), compiler_as_it_was(), record() as recording:
-        compiled = compiled_fresh(function, backend, fullgraph=fullgraph) if is_fresh else function
+    result, compiled = None, function
+    given_compiled = is_compiled(function)
+    fresh = contextlib.nullcontext() if given_compiled else compiled_for_the_first_time()
+    with program_as_it_was(function), fresh, record() as recording:
+        if not given_compiled:
+            compiled = torch.compile(function, backend=backend, fullgraph=fullgraph)
         try:
             for args, kwargs in calls:
                 result = compiled(*args, **kwargs)
         except TorchDynamoException:
             result = None
-    if is_fresh:
-        recording.keep(without_earlier_versions)
     return recording.explain(), result
 
 

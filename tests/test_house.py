@@ -31,15 +31,15 @@ ROOMS = {
     "rulebook": Room("model source", 2631, 12),
     "check": Room(STATIC, 12437, 49),
     "fix": Room(f"{STATIC} check", 7790, 40),
-    "recording": Room(STATIC, 8835, 43),
-    "explanation": Room(f"{STATIC} check recording", 7076, 36),
+    "recording": Room(STATIC, 8719, 43),
+    "explanation": Room(f"{STATIC} check recording", 6982, 36),
     "survey": Room(f"{STATIC} check recording explanation", 1855, 14),
     "prove": Room(f"{STATIC} check fix recording explanation", 11727, 39),
-    "report": Room(f"{STATIC} check fix recording explanation survey prove", 5820, 32),
+    "report": Room(f"{STATIC} check fix recording explanation survey prove", 5802, 32),
     "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 1298, 11),
     "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 2744, 25),
     # api.py, notebook.py, pytest_plugin.py, __main__.py
-    "": Room(f"{STATIC} check fix recording explanation survey prove report serve cli", 571, 5),
+    "": Room(f"{STATIC} check fix recording explanation survey prove report serve cli", 563, 5),
 }
 INSIDE = {
     "check": ("project", "interpreter", "compile_uses", "pipeline"),

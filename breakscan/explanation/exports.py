@@ -83,7 +83,7 @@ def exports(records: Iterable[Record], context: ExplainContext) -> list[Export]:
     """The exports, in order."""
     found: dict[Hashable, Export] = {}
     for record in records:
-        if isinstance(record, ExportEnded):
+        if isinstance(record, ExportEnded) and record.way in _WAYS:
             site, caller = context.site_of(record.code) if record.code else None, _caller(record, context)
             status = "done" if record.error is None else "failed"
             key = Export(record.way, record.target, site, caller, record.strict, status, 0, record.ops, 0.0)
@@ -133,7 +133,7 @@ def export_problems(records: Iterable[Record], context: ExplainContext) -> tuple
     groups: dict[Hashable, list[tuple[ExportEnded, Problem]]] = {}
     rules: dict[str, Rule] = {}
     for record in records:
-        if isinstance(record, ExportEnded) and record.error is not None:
+        if isinstance(record, ExportEnded) and record.way in _WAYS and record.error is not None:
             key, problem = _problem(record, problem_of(record.error, record.text), context, rules)
             groups.setdefault(key, []).append((record, problem))
     joined = [_joined(group, context) for group in groups.values()]

@@ -61,7 +61,7 @@ def _of_parts(run: RecordedRun, context: _Context) -> Explanation:
 
 def _of_program(part: RecordingPart, context: _Context) -> Explanation:
     """A program, that can have started ranks itself."""
-    by_rank, world_size = _ranks_of(part.processes)
+    by_rank, world_size = ranks_of(part.processes)
     if len(by_rank) < 2:
         return _explain(part, part.processes, context)
     explanations = {rank: _explain(part, processes, context) for rank, processes in by_rank.items()}
@@ -92,7 +92,7 @@ def _worth_telling(processes: Sequence[Process]) -> list[Process]:
     return [process for process in processes if process is first or compiled(process)]
 
 
-def _ranks_of(processes: Sequence[Process]) -> tuple[dict[int, list[Process]], int]:
+def ranks_of(processes: Sequence[Process]) -> tuple[dict[int, list[Process]], int]:
     """The processes by rank, and the number of ranks of their job.  What was started by a rank belongs to it, and what
     has none to the lowest."""
     of_process: dict[int, int] = {}

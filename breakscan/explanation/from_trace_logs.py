@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from breakscan.explanation import ranks
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.from_processes import explain_processes
+from breakscan.explanation.from_recording import Process, ranks_of
 from breakscan.explanation.notices import TRACE_ONLY, Notice, unread_sources, version_notice
 from breakscan.explanation.rank_report import NO_LOG
 from breakscan.explanation.relocation import Relocation
@@ -42,10 +43,20 @@ def explain_logs(
     def show(path: str) -> str:
         return shown_path(path, str(cwd))
 
-    by_rank = {
-        rank: _explain(processes, rules, relocation, files, show)
-        for rank, processes in _by_rank(trace.processes).items()
-    }
+    def explain(recording: Sequence[Process]) -> Explanation:
+        here = [[relocation.record(record) for record in process] for process in recording]
+        return explain_processes(
+            here,
+            argv=(),
+            outcome=None,
+            rules=rules,
+            show=show,
+            torch_imported=True,
+            files=files,
+        )
+
+    recordings, _ = ranks_of([process.recording() for process in trace.processes])
+    by_rank = {rank: replace(explain(recording), notices=()) for rank, recording in recordings.items()}
     merged = _merged(by_rank)
     return replace(
         merged,
@@ -74,34 +85,6 @@ def _logs(path: Path) -> list[Path]:
     if path.stat().st_size and not is_log(path):
         raise TraceError(f"{path} is no log of torch's trace: TORCH_TRACE=FOLDER makes one when something is compiled")
     return [path]
-
-
-def _by_rank(processes: Sequence[TracedProcess]) -> dict[int, list[TracedProcess]]:
-    """The processes by rank; those without one go to the lowest."""
-    lowest = min((process.rank for process in processes if process.rank is not None), default=0)
-    grouped: dict[int, list[TracedProcess]] = {}
-    for process in processes:
-        grouped.setdefault(lowest if process.rank is None else process.rank, []).append(process)
-    return grouped
-
-
-def _explain(
-    processes: Sequence[TracedProcess],
-    rules: Sequence[Rule],
-    relocation: Relocation,
-    files: SourceFiles,
-    show: Callable[[str], str],
-) -> Explanation:
-    explanation = explain_processes(
-        [[relocation.record(record) for record in process.recording()] for process in processes],
-        argv=(),
-        outcome=None,
-        rules=rules,
-        show=show,
-        torch_imported=True,
-        files=files,
-    )
-    return replace(explanation, notices=())
 
 
 def _merged(by_rank: Mapping[int, Explanation]) -> Explanation:

@@ -121,31 +121,12 @@ _NUMBER = re.compile(r"_\d+$")
 _PHASES = ("forward", "inference", "backward")
 _CPP_NAME = re.compile(r"cpp_fused_(?P<operators>\w+)_\d+$")
 _COMPOSITE = frozenset(
-    {
-        "_log_softmax",
-        "_log_softmax_backward_data",
-        "_softmax",
-        "_softmax_backward_data",
-        "_to_copy",
-        "_unsafe_view",
-        "embedding_dense_backward",
-        "gelu",
-        "gelu_backward",
-        "native_batch_norm",
-        "native_dropout",
-        "native_dropout_backward",
-        "native_group_norm",
-        "native_layer_norm",
-        "native_layer_norm_backward",
-        "nll_loss_forward",
-        "silu",
-        "silu_backward",
-        "t",
-        "threshold_backward",
-        "transpose",
-        "tril",
-        "triu",
-    }
+    """
+    _log_softmax _log_softmax_backward_data _softmax _softmax_backward_data _to_copy _unsafe_view
+    embedding_dense_backward gelu gelu_backward native_batch_norm native_dropout native_dropout_backward
+    native_group_norm native_layer_norm native_layer_norm_backward nll_loss_forward silu silu_backward t
+    threshold_backward transpose tril triu
+    """.split()
 )
 """Operators that C++ kernels are named after, and that AOTAutograd's graph holds in parts."""
 

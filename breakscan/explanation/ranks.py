@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from breakscan.explanation.breaks import BreakSite
 from breakscan.explanation.explanation import Explanation
@@ -18,6 +18,7 @@ from breakscan.model.problem import Problem
 from breakscan.model.words import counted, place
 
 T = TypeVar("T")
+Runs: TypeAlias = Mapping[int, Explanation]
 _MOST_LISTED = 4
 _UNNAMED = "a function"
 
@@ -47,70 +48,55 @@ def merge(
 ) -> Explanation:
     """The explanation of the lowest rank, with the breaks, functions and recompiles that only other ranks have, and
     with what :func:`compare` finds.  Compile ids of another rank carry it in front: ``rank1:0/0``."""
-    ranks = sorted(by_rank)
-    first = by_rank[ranks[0]]
-    breaks, frames, recompiles = list(first.breaks), list(first.frames), list(first.recompiles)
-    failures, exports = list(first.export_problems), list(first.exports)
-    rules = dict(first.export_rules)
-    notices = dict.fromkeys(first.notices)
-    for rank in ranks[1:]:
+    first, *others = sorted(by_rank)
+    merged = by_rank[first]
+    for rank in others:
         other = by_rank[rank]
-        added_breaks = _missing(other.breaks, breaks, _break_key)
-        breaks += [replace(s, compile_ids=tuple(f"rank{rank}:{i}" for i in s.compile_ids)) for s in added_breaks]
-        frames += _missing(other.frames, frames, _frame_key)
-        failures += _missing(other.export_problems, failures, _failure_key)
-        rules |= other.export_rules
-        exports += _missing(other.exports, exports, _export_key)
-        causes = max((r.cause for r in recompiles), default=-1) + 1
-        added = _missing(other.recompiles, recompiles, _recompile_key)
-        recompiles += [replace(r, compile_id=f"rank{rank}:{r.compile_id}", cause=causes + r.cause) for r in added]
-        notices |= dict.fromkeys(other.notices)
-    return replace(
-        first,
-        breaks=breaks,
-        frames=frames,
-        recompiles=recompiles,
-        exports=exports,
-        export_problems=failures,
-        export_rules=rules,
-        notices=tuple(notices),
-        processes=sum(explanation.processes for explanation in by_rank.values()),
-        ranks=compare(by_rank, world_size=world_size, endings=endings),
-    )
+        breaks = [replace(s, compile_ids=tuple(f"rank{rank}:{i}" for i in s.compile_ids)) for s in other.breaks]
+        causes = max((one.cause for one in merged.recompiles), default=-1) + 1
+        recompiles = [
+            replace(one, compile_id=f"rank{rank}:{one.compile_id}", cause=causes + one.cause)
+            for one in other.recompiles
+        ]
+        merged = replace(
+            merged,
+            breaks=_with(merged.breaks, breaks, _break_key),
+            frames=_with(merged.frames, other.frames, _frame_key),
+            recompiles=_with(merged.recompiles, recompiles, _recompile_key),
+            exports=_with(merged.exports, other.exports, _export_key),
+            export_problems=_with(merged.export_problems, other.export_problems, _failure_key),
+            export_rules={**merged.export_rules, **other.export_rules},
+            notices=tuple(dict.fromkeys((*merged.notices, *other.notices))),
+            processes=merged.processes + other.processes,
+        )
+    return replace(merged, ranks=compare(by_rank, world_size=world_size, endings=endings))
 
 
-def _breaks(runs: Mapping[int, Explanation]) -> Iterator[RankDifference]:
-    counts = {rank: {_break_key(site): site.count for site in run.breaks} for rank, run in runs.items()}
-    for site in _each([run.breaks for run in runs.values()], _break_key):
-        times = {rank: found.get(_break_key(site), 0) for rank, found in counts.items()}
+def _breaks(runs: Runs) -> Iterator[RankDifference]:
+    for site, found in _each({rank: run.breaks for rank, run in runs.items()}, _break_key):
         name = f"{site.rule.id} {site.rule.name}" if site.rule else site.gb_type
-        yield from _if_differing(f"graph breaks{_at(site.site)} ({name})", site.site, times, _times)
+        yield from _if_differing(f"graph breaks{_at(site.site)} ({name})", site.site, _counts(found), _times)
 
 
-def _frames(runs: Mapping[int, Explanation]) -> Iterator[RankDifference]:
+def _frames(runs: Runs) -> Iterator[RankDifference]:
     """Functions that fall back to eager on some ranks only: these run other collectives than the rest, or none."""
-    fates = {rank: {_frame_key(fate): fate for fate in run.frames} for rank, run in runs.items()}
-    for fate in _each([run.frames for run in runs.values()], _frame_key):
-        if fate.break_site is not None:
-            # Reported as that break.
-            continue
-        own = {rank: found.get(_frame_key(fate)) for rank, found in fates.items()}
-        ends = {rank: (one.status, one.reason.text) if one else None for rank, one in own.items()}
-        yield from _if_differing(f"{fate.function}{_at(fate.site)}", fate.site, ends, _fallback)
+    for fate, found in _each({rank: run.frames for rank, run in runs.items()}, _frame_key):
+        # One with a break is reported as that break.
+        if fate.break_site is None:
+            ends = {rank: (own[-1].status, own[-1].reason.text) if own else None for rank, own in found.items()}
+            yield from _if_differing(f"{fate.function}{_at(fate.site)}", fate.site, ends, _fallback)
 
 
 def _fallback(end: tuple[FrameStatus, str] | None) -> str:
     return f"{end[0].words}: {end[1]}" if end else "no fallback to eager"
 
 
-def _recompiles(runs: Mapping[int, Explanation]) -> Iterator[RankDifference]:
-    grouped = {rank: _by(run.recompiles, _recompile_key) for rank, run in runs.items()}
-    for recompile in _each([run.recompiles for run in runs.values()], _recompile_key):
-        groups = {rank: found.get(_recompile_key(recompile), []) for rank, found in grouped.items()}
-        if len(set(map(len, groups.values()))) > 1:
+def _recompiles(runs: Runs) -> Iterator[RankDifference]:
+    for recompile, found in _each({rank: run.recompiles for rank, run in runs.items()}, _recompile_key):
+        if len(set(map(len, found.values()))) > 1:
             about = f", because of {recompile.subject}" if recompile.subject else ""
             what = f"recompiles of {recompile.function or _UNNAMED}{_at(recompile.site)}{about}"
-            yield RankDifference(what, recompile.site, {rank: _met(group) for rank, group in groups.items()})
+            yield RankDifference(what, recompile.site, {rank: _met(group) for rank, group in found.items()})
 
 
 def _times(number: int) -> str:
@@ -124,13 +110,11 @@ def _met(group: Sequence[Recompile]) -> str:
     return _times(len(group)) + (f": {', then '.join(known[:_MOST_LISTED])}" if len(known) > 1 else "")
 
 
-def _steps(runs: Mapping[int, Explanation]) -> Iterator[RankDifference]:
+def _steps(runs: Runs) -> Iterator[RankDifference]:
     """Recompiles that all ranks have, but not after as many runs of graphs: meanwhile, the others wait for the rank
     that compiles."""
-    grouped = {rank: _by(run.recompiles, _recompile_key) for rank, run in runs.items()}
-    for recompile in _each([run.recompiles for run in runs.values()], _recompile_key):
-        key = _recompile_key(recompile)
-        before = {rank: tuple(one.runs for one in groups.get(key, ())) for rank, groups in grouped.items()}
+    for recompile, found in _each({rank: run.recompiles for rank, run in runs.items()}, _recompile_key):
+        before = {rank: tuple(one.runs for one in group) for rank, group in found.items()}
         if len(set(map(len, before.values()))) == 1 and not any(None in numbers for numbers in before.values()):
             what = f"when {recompile.function or _UNNAMED}{_at(recompile.site)} is recompiled"
             yield from _if_differing(what, recompile.site, before, _after_runs)
@@ -140,26 +124,23 @@ def _after_runs(numbers: Sequence[int | None]) -> str:
     return f"after {_listed(map(str, numbers))} runs of graphs"
 
 
-def _exports(runs: Mapping[int, Explanation]) -> Iterator[RankDifference]:
+def _exports(runs: Runs) -> Iterator[RankDifference]:
     """Problems of exports on some of the ranks that export something.  One rank often exports for all."""
-    runs = {rank: run for rank, run in runs.items() if run.exports}
-    counts = {rank: {_failure_key(one): one.count for one in run.export_problems} for rank, run in runs.items()}
-    for failure in _each([run.export_problems for run in runs.values()], _failure_key):
-        times = {rank: found.get(_failure_key(failure), 0) for rank, found in counts.items()}
+    failures = {rank: run.export_problems for rank, run in runs.items() if run.exports}
+    for failure, found in _each(failures, _failure_key):
         what = f"what ends exports{_at(failure.site)} ({failure.function or _UNNAMED})"
-        yield from _if_differing(what, failure.site, times, _times)
+        yield from _if_differing(what, failure.site, _counts(found), _times)
 
 
-def _graphs(runs: Mapping[int, Explanation], *, unexplained: bool) -> Iterator[RankDifference]:
+def _graphs(runs: Runs, *, unexplained: bool) -> Iterator[RankDifference]:
     """The graphs that were compiled: in all, and by function where nothing else says why it differs."""
-    total = {rank: _ops(run.graphs) for rank, run in runs.items()}
+    graphs = {rank: run.graphs for rank, run in runs.items()}
+    total = {rank: _ops(own) for rank, own in graphs.items()}
     yield from _if_differing("what was compiled in all", None, total, _graphs_of)
     if unexplained:
-        found = {rank: _by(run.graphs, _graph_key) for rank, run in runs.items()}
-        for graph in _each([run.graphs for run in runs.values()], _graph_key):
-            ops = {rank: _ops(graphs.get(_graph_key(graph), [])) for rank, graphs in found.items()}
+        for graph, found in _each(graphs, _graph_key):
             what = f"graphs of {graph.function or _UNNAMED}{_at(graph.site)}"
-            yield from _if_differing(what, graph.site, ops, _graphs_of)
+            yield from _if_differing(what, graph.site, {rank: _ops(own) for rank, own in found.items()}, _graphs_of)
 
 
 def _ops(graphs: Sequence[Graph]) -> tuple[int, tuple[int, ...]]:
@@ -216,22 +197,21 @@ def _graph_key(graph: Graph) -> Hashable:
     return (graph.site.path, graph.site.line, graph.function) if graph.site else graph.function
 
 
-def _each(lists: Iterable[Iterable[T]], key: Callable[[T], Hashable]) -> list[T]:
-    """The things in any of the lists, each once."""
-    found: dict[Hashable, T] = {}
-    for things in lists:
+def _each(by_rank: Mapping[int, Sequence[T]], key: Callable[[T], Hashable]) -> Iterator[tuple[T, dict[int, list[T]]]]:
+    """The things on any of the ranks, each once, with those of each rank that are the same."""
+    found: dict[Hashable, dict[int, list[T]]] = {}
+    for rank, things in by_rank.items():
         for thing in things:
-            found.setdefault(key(thing), thing)
-    return list(found.values())
+            found.setdefault(key(thing), {rank: [] for rank in by_rank})[rank].append(thing)
+    for same in found.values():
+        yield next(filter(None, same.values()))[0], same
 
 
-def _missing(things: Iterable[T], known: Iterable[T], key: Callable[[T], Hashable]) -> list[T]:
+def _counts(found: Mapping[int, Sequence[BreakSite | Problem]]) -> dict[int, int]:
+    return {rank: sum(one.count for one in own) for rank, own in found.items()}
+
+
+def _with(known: Sequence[T], things: Sequence[T], key: Callable[[T], Hashable]) -> list[T]:
+    """Also those of the things of which there is none yet."""
     keys = {key(thing) for thing in known}
-    return [thing for thing in things if key(thing) not in keys]
-
-
-def _by(things: Iterable[T], key: Callable[[T], Hashable]) -> dict[Hashable, list[T]]:
-    groups: dict[Hashable, list[T]] = {}
-    for thing in things:
-        groups.setdefault(key(thing), []).append(thing)
-    return groups
+    return [*known, *(thing for thing in things if key(thing) not in keys)]

@@ -1,104 +1,30 @@
-"""Compiles something in a process that continues: as if nothing had been compiled before, and with few traces left;
-and names the cells of a notebook that runs there."""
+"""Compiles something in a process that continues as if nothing had been compiled before, and names the cells of a
+notebook that runs there."""
 
 from __future__ import annotations
 
 import contextlib
-import inspect
 import linecache
 import random
 import sys
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from types import CodeType
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from breakscan.recording.records import CompileStarted, RecompileSeen, Record
 from breakscan.source.module import remember_source
 from breakscan.source.paths import display_path
 
 
-class FreshBackend:
-    """A registered backend, equal to no other: what was compiled before with another one is compiled again.
-
-    Dynamo keeps compiled code by backend, and compares backends with ``==``.
-    """
-
-    def __init__(self, name: str) -> None:
-        """Raises ``torch._dynamo.exc.InvalidBackend`` for a name that torch does not know."""
-        from torch._dynamo.backends.registry import lookup_backend
-
-        self.compiler_name = name
-        self._backend: Any = lookup_backend(name)
-
-    def __call__(self, graph: Any, inputs: Any) -> Any:
-        return self._backend(graph, inputs)
-
-
-def compiled_fresh(function: Callable[..., Any], backend: str, *, fullgraph: bool) -> Callable[..., Any]:
-    """``torch.compile(function, backend=backend, fullgraph=fullgraph)``, of which nothing is compiled yet."""
-    import torch
-
-    # What was compiled before does not count towards the recompile limit.
-    isolation: dict[str, Any] = {"isolate_recompiles": True} if _isolates() else {}
-    compiled: Callable[..., Any] = torch.compile(
-        function, backend=FreshBackend(backend), fullgraph=fullgraph, **isolation
-    )
-    return compiled
-
-
-def without_earlier_versions(records: Sequence[Record]) -> list[Record]:
-    """The records of a process without recompiles that are none: those for another backend than that of versions
-    that existed before (torch 2.11 and 2.12 ask these, too)."""
-    own = {record.compile_id for record in records if isinstance(record, CompileStarted)}
-    kept: list[Record] = []
-    for record in records:
-        if isinstance(record, RecompileSeen):
-            record = replace(record, guards=tuple(guard for guard in record.guards if guard.compile_id in own))
-            if not record.guards:
-                continue
-        kept.append(record)
-    return kept
-
-
 @contextlib.contextmanager
-def compiler_as_it_was() -> Iterator[None]:
-    """While the block runs, no function has fallen back to eager and Dynamo remembers no sizes.  After it, what
-    was compiled in the block is forgotten, and what Dynamo knew before is restored.
+def compiled_for_the_first_time() -> Iterator[None]:
+    """Dynamo forgets what it compiled and which sizes it met, before the block and after it, as for
+    ``torch._dynamo.explain``."""
+    import torch._dynamo
 
-    Functions that were compiled before too keep what the block added: it holds for its backends alone.
-    """
-    import torch
-    from torch._C._dynamo import eval_frame
-    from torch._dynamo import pgo, types
-    from torch._dynamo.convert_frame import input_codes
-
-    frames: Any = types
-    as_usual = frames.FrameExecStrategy(frames.FrameAction.DEFAULT, frames.FrameAction.DEFAULT)
-
-    def retry(code: CodeType) -> None:
-        eval_frame.set_code_exec_strategy(code, as_usual)
-
-    entries = {id(code): len(eval_frame._debug_get_cache_entry_list(code)) for code in _codes(input_codes)}
-    compiled = {code for code, count in entries.items() if count}
-    config: Any = torch._dynamo.config
-    limit = config.recompile_limit + (0 if _isolates() else max(entries.values(), default=0))
-    for code in _codes(input_codes):
-        retry(code)
-    sizes = getattr(pgo, "_CODE_STATE", None)
-    pgo._CODE_STATE = defaultdict(pgo.CodeState)
+    torch._dynamo.reset()
     try:
-        with config.patch(recompile_limit=limit):
-            yield
+        yield
     finally:
-        pgo._CODE_STATE = sizes
-        for code in _codes(input_codes):
-            if id(code) in compiled:
-                # It may have fallen back to eager in the block, which must not affect the user's own calls.
-                retry(code)
-            else:
-                eval_frame.reset_code(code)
+        torch._dynamo.reset()
 
 
 @contextlib.contextmanager
@@ -136,18 +62,6 @@ def program_as_it_was(function: Callable[..., Any]) -> Iterator[None]:
                         buffer.copy_(value)
                     if getattr(module, name, None) is not buffer:
                         setattr(module, name, buffer)
-
-
-def _isolates() -> bool:
-    """Return whether ``torch.compile`` can keep what it compiles to itself, as from torch 2.13 on."""
-    import torch
-
-    return "isolate_recompiles" in inspect.signature(torch.compile).parameters
-
-
-def _codes(tracker: Any) -> list[CodeType]:
-    """The code objects that Dynamo has been asked to compile."""
-    return [code for reference in tracker.seen if (code := reference()) is not None]
 
 
 class ShownPaths:

@@ -65,16 +65,7 @@ class TestARun:
         (folder / "program.py").write_text(PROGRAM, encoding="utf-8")
 
     def test_what_is_not_met_is_told_with_its_places(self, process: Run) -> None:
-        gates = (
-            "--max-breaks",
-            "2",
-            "--max-recompiles",
-            "0",
-            "--fail-on",
-            "BRK401,BRK2xx",
-            "--fail-on",
-            "changing-size",
-        )
+        gates = "--max-breaks 2 --max-recompiles 0 --fail-on BRK401,BRK2xx --fail-on changing-size".split()
         done = process("explain", *gates, "program.py", "0")
         assert done.status == 1
         assert done.out == "splits\n"

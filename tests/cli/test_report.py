@@ -41,11 +41,6 @@ def test_a_log(breakscan: Run) -> None:
     assert "exit status" not in done.out
 
 
-def test_what_a_trace_does_not_tell_is_said_once(breakscan: Run) -> None:
-    done = breakscan("report", str(DATA / "ranks"))
-    assert "".join(done.out.split()).count("atorchtracesaysnothingofgenerators") == 1
-
-
 def test_the_json_follows_its_schema(breakscan: Run) -> None:
     schema = json.loads((resources.files("breakscan") / "schemas/explain.schema.json").read_text(encoding="utf-8"))
     for path in (LOG, str(DATA / "ranks")):
@@ -57,13 +52,6 @@ def test_every_format(breakscan: Run, folder: Path, format_: str) -> None:
     done = breakscan("report", "--format", format_, "-o", "out", str(DATA / "ranks"))
     assert (done.status, done.out) == (0, "")
     assert "ranks.py" in (folder / "out").read_text(encoding="utf-8")
-
-
-def test_ranks_make_one_report(breakscan: Run) -> None:
-    logs = sorted(map(str, (DATA / "ranks").iterdir()))
-    done = breakscan("report", *logs)
-    assert f"2 ranks, torch trace of {logs[0]} and 1 more" in " ".join(done.out.split())
-    assert "graph breaks at" in done.out
 
 
 def test_source_root_finds_the_files(breakscan: Run, folder: Path) -> None:
@@ -161,13 +149,6 @@ def test_it_needs_no_torch(folder: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, cwd=folder, text=True)
     assert done.returncode == 0, done.stderr
     assert "4 sites break" in done.stdout
-
-
-def test_a_log_is_only_read(breakscan: Run, folder: Path) -> None:
-    before = Path(LOG).read_bytes()
-    breakscan("report", LOG)
-    assert Path(LOG).read_bytes() == before
-    assert sorted(path.name for path in folder.iterdir()) == ["clean.py", "model.py"]
 
 
 @pytest.mark.torch

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import sys
 from dataclasses import replace
 from typing import Any
 
@@ -103,59 +102,6 @@ for size, n in ((4, torch.tensor(7)), (4, torch.tensor(8)), (5, torch.tensor(8))
     assert sizes["inner"] != sizes["f"]
 
 
-def test_generated_code_is_its_callers(folder: Folder) -> None:
-    """The methods of dataclasses have no file, and all share one code."""
-    report = report_of(
-        folder,
-        """
-from dataclasses import dataclass
-
-@dataclass
-class A:
-    x: torch.Tensor
-
-    def __post_init__(self):
-        self.x = self.x + 1
-
-@dataclass
-class B(A):
-    pass
-
-def inner(x):
-    return x.cos()
-
-@torch.compile(backend="eager")
-def f(x):
-    y = x.sin()
-    for _ in range(1):
-        torch._dynamo.graph_break()
-        inner(y), A(y), B(y)  # here
-    return y
-
-f(torch.ones(4))
-f(torch.ones(5))
-""",
-    )
-    made = [r["site"]["line"] for r in report["recompiles"] if r["function"] == "__init__"]
-    assert made == [24, 24]
-    assert len({r["cause"] for r in report["recompiles"]}) == 1
-
-
-def test_a_module_of_torchs_is_called_by_its_name(folder: Folder) -> None:
-    report = report_of(
-        folder,
-        """
-net = torch.compile(torch.nn.Sequential(torch.nn.Linear(3, 3)), backend="eager")
-net(torch.ones(4, 3))
-net(torch.ones(5, 3))  # here
-""",
-    )
-    (recompile,) = report["recompiles"]
-    assert recompile["function"] == "Sequential"
-    assert recompile["site"] == recompile["site"] | {"path": "script.py", "line": 5}
-    assert remedies_of(report) == ["dynamic", "one-size"]
-
-
 def test_other_keyword_arguments_are_no_growing_container(folder: Folder) -> None:
     report = report_of(
         folder,
@@ -172,46 +118,6 @@ f(a=torch.ones(3), b=torch.ones(3))
     assert recompile["subject"] == "len(kwargs)"
     assert recompile["rule"] is None
     assert remedies_of(report) == ["same-arguments"]
-
-
-def test_a_parameter_that_changed_is_not_an_input(folder: Folder) -> None:
-    report = report_of(
-        folder,
-        """
-class Net(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.weight = torch.nn.Parameter(torch.ones(3))
-
-    def forward(self, x):
-        return x.sin() * self.weight
-
-net = Net()
-compiled = torch.compile(net, backend="eager")
-compiled(torch.ones(3))
-net.to(torch.bfloat16)
-compiled(torch.ones(3))
-""",
-    )
-    (recompile,) = report["recompiles"]
-    assert (recompile["subject"], recompile["old"], recompile["new"]) == ("self.weight.dtype", "float32", "bfloat16")
-    assert remedies_of(report) == ["convert-before"]
-
-
-def test_blocks_of_which_the_first_gets_data_are_not_to_be_detached(folder: Folder) -> None:
-    report = report_of(
-        folder,
-        """
-blocks = torch.nn.ModuleList(torch.nn.Linear(3, 3) for _ in range(3))
-step = torch.compile(lambda block, x: block(x).sin(), backend="eager")
-x = torch.ones(2, 3)
-for block in blocks:
-    x = step(block, x)
-""",
-    )
-    (recompile,) = [found for found in report["recompiles"] if found["subject"] == "x.requires_grad"]
-    assert recompile["rule"] == "BRK723"
-    assert "with-gradient" in remedies_of(report)
 
 
 def test_a_parameter_that_was_frozen_is_not_to_be_detached(folder: Folder) -> None:
@@ -269,93 +175,6 @@ for t in (3, 4, 5):
     assert [r["subject"] for r in report["recompiles"]] == ["t.item()"] * 2
     assert remedies_of(report) == ["index-select"]
     assert not report_of(folder, text.replace("TABLE", "table.index_select(0, t.reshape(1))"))["recompiles"]
-
-
-def test_a_value_that_was_freed_is_told_in_words(folder: Folder) -> None:
-    text = told(
-        folder,
-        """
-seen = []
-
-@torch.compile(backend="eager")
-def f(x):
-    seen.append(x.mean().item())
-    return x.sin()
-
-for _ in range(3):
-    f(torch.ones(3))
-""",
-    )
-    assert "Cache line" not in text
-    assert "asks that" not in text
-
-
-def test_a_function_of_torchs_that_is_called_all_is_no_builtin(folder: Folder) -> None:
-    report = report_of(
-        folder,
-        """
-@torch.compile(backend="eager")
-def f(x):
-    if torch.all((x >= 0) * (x <= 1)):
-        return x.sin()
-    return x.cos()
-
-f(torch.ones(3))
-""",
-    )
-    assert [b["rule"] for b in report["breaks"]] == ["BRK101"]
-
-
-def test_what_raises_while_it_is_traced_is_told_with_its_line(folder: Folder) -> None:
-    text = """
-from importlib.metadata import PackageNotFoundError, version
-
-def check():
-    try:
-        version("no-such-package")  # here
-    except PackageNotFoundError:
-        return False
-    return True
-
-def f(x):
-    return x.sin() if HAS else x.cos()
-
-HAS = False
-try:
-    torch.compile(lambda x: f(x) if check() else x.cos(), backend="eager")(torch.ones(3))
-except Exception:
-    pass
-"""
-    report = report_of(folder, text)
-    (frame,) = [f for f in report["frames"] if f["status"] == "raised"]
-    assert "script.py:7" in frame["reason"]
-    assert "PackageNotFoundError" in frame["reason"]
-    assert "torch.compiler.disable" in frame["advice"]
-
-
-def test_a_failure_that_is_suppressed_is_not_one_that_is_raised(folder: Folder) -> None:
-    report = report_of(
-        folder,
-        """
-def fail(graph, inputs):
-    raise RuntimeError("no backend")
-
-
-@torch.compile(backend=fail)
-def f(x):
-    return x + 1
-
-
-try:
-    f(torch.ones(3))
-except Exception:
-    torch._dynamo.config.suppress_errors = True
-for _ in range(2):
-    torch._dynamo.reset()
-    f(torch.ones(3))
-""",
-    )
-    assert [(frame["status"], frame["count"]) for frame in report["frames"]] == [("raised", 1), ("eager", 2)]
 
 
 def test_the_recorders_own_frames_are_left_out(zoo: Zoo, report: Any) -> None:
@@ -475,84 +294,6 @@ f(torch.ones(6, 3), torch.ones(6))
     assert "Instead: pass x.clone() in each call" in text
     (recompile,) = report_of(folder, program.replace("COPY", ".clone()"))["recompiles"]
     assert recompile["subject"] == "x.shape[0]"
-
-
-def test_strides_of_sizes_are_a_layout(folder: Folder) -> None:
-    report = report_of(
-        folder,
-        """
-@torch.compile(backend="eager", dynamic=True)
-def f(x):
-    return x.sin()
-
-f(torch.ones(4, 5, 6))
-f(torch.ones(5, 4, 6).transpose(0, 1))
-f(torch.ones(8, 5, 6)[::2])
-""",
-    )
-    assert [r["rule"] for r in report["recompiles"]] == ["BRK722", "BRK722"]
-    first, second = report["recompiles"]
-    assert (first["subject"], first["old"], first["new"]) == ("x.stride()[0]", "x.shape[1] * x.shape[2]", "6")
-    assert second["subject"].startswith("x._base.")
-    assert "clone-view" in remedies_of(report)
-
-
-def test_what_a_library_sets_late_its_user_can_set_as_the_advice_says(folder: Folder) -> None:
-    folder.write(
-        "site-packages/layers.py",
-        """
-import torch
-
-class Net(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.kind = None
-
-    def forward(self, x):
-        if self.kind is None:
-            self.kind = "sum"
-        return x.sum() if self.kind == "sum" else x.mean()
-""",
-    )
-    program = """
-import sys
-sys.path.insert(0, "site-packages")
-from layers import Net
-net = Net()
-ADVICE
-net.compile(backend="eager")
-net(torch.ones(3))
-net(torch.ones(3))
-"""
-    report = report_of(folder, program.replace("ADVICE", ""))
-    (recompile,) = report["recompiles"]
-    assert recompile["old"] == "None"
-    assert remedies_of(report) == ["set-before"]
-    assert not report_of(folder, program.replace("ADVICE", "net.kind = 'sum'"))["recompiles"]
-
-
-@pytest.mark.skipif(sys.version_info >= (3, 12), reason="comprehensions are no functions of their own")
-def test_what_stands_around_a_comprehension_does_not_give_it_up(folder: Folder) -> None:
-    report = report_of(
-        folder,
-        """
-def inner(x):
-    torch._dynamo.graph_break()
-    return x.sin()
-
-@torch.compile(backend="eager")
-def f(x):
-    with torch.no_grad():
-        for _ in range(1):
-            torch._dynamo.graph_break()
-        return [inner(x + n) for n in range(2)]
-
-f(torch.ones(3))
-""",
-    )
-    (found,) = [one for one in report["breaks"] if one["function"] == "inner"]
-    assert any("<listcomp>" in function for function in found["given_up"])
-    assert found["place"] == "loop"
 
 
 def test_a_wrapper_that_passes_its_arguments_on_is_no_caller(folder: Folder) -> None:

@@ -62,21 +62,6 @@ def test_json_of_a_run_with_inductor_follows_its_schema(folder: Folder) -> None:
             assert "code" not in generated
 
 
-@pytest.mark.slow
-def test_annotations_go_to_standard_error_on_lines_of_their_own(folder: Folder) -> None:
-    folder.write(
-        "script.py",
-        PROGRAM.replace('print("no', 'import sys; print("no').replace('end="")', "file=sys.stderr, end='')"),
-    )
-    done = folder.explain("--format", "github", "script.py", env={"GITHUB_WORKSPACE": str(folder.path.parent)})
-    assert done.status == 0
-    lines = done.err.decode().splitlines()
-    assert any(line.startswith("no line endscript.py finished with exit status 0") for line in lines)
-    (line,) = (line for line in lines if "title=BRK201 tensor-item" in line)
-    assert line.startswith("::warning title=BRK201 tensor-item,file=")
-    assert f"file={folder.path.name}/script.py,line=4,endLine=4,col=12,endColumn=26::script.py:4:12: " in line
-
-
 @pytest.mark.parametrize("format_", ["markdown", "sarif", "json"])
 def test_what_no_person_reads_needs_a_place(folder: Folder, format_: str) -> None:
     folder.write("script.py", "print('ran')\n")

@@ -92,19 +92,6 @@ def test_the_import_path_keeps_its_order_and_nothing_found_is_one_line(folder: F
     assert explained.report.splitlines()[2] == "No graph breaks and no recompiles: 1 graph of 2 operations."
 
 
-@pytest.mark.slow
-def test_finders_that_know_no_specs_stay_in_place(folder: Folder) -> None:
-    """As older versions of ``six`` have them."""
-    folder.write(
-        "program.py",
-        "import sys\n\n\nclass Finder:\n    def find_module(self, name, path=None):\n        return None\n\n\n"
-        "sys.meta_path.insert(0, Finder())\nimport torch._dynamo\nprint(torch.ones(2))\n",
-    )
-    plain = folder.python("program.py")
-    assert plain.status == 0
-    assert_same(plain, folder.explain("program.py"))
-
-
 def test_the_users_environment_is_put_back(folder: Folder) -> None:
     folder.write("look.py", LOOKS_AROUND)
     folder.write("site/sitecustomize.py", "import sys\nsys.stderr.write('theirs runs\\n')\n")
@@ -115,13 +102,6 @@ def test_the_users_environment_is_put_back(folder: Folder) -> None:
     explained = folder.explain("look.py", env=env)
     assert explained.err.startswith(b"theirs runs\n" + plain.err)
     assert explained.out == plain.out
-
-
-def test_a_file_named_like_a_module_of_pythons_still_comes_first(folder: Folder) -> None:
-    folder.write("logging.py", "name = 'mine'\n")
-    folder.write("json.py", "name = 'mine'\n")
-    folder.write("script.py", "import json, logging\nprint(json.name, logging.name)\n")
-    assert folder.explain("script.py").out == b"mine mine\n"
 
 
 def test_workers_and_pickles_work(folder: Folder) -> None:

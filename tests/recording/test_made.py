@@ -9,12 +9,12 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from programs import Explain, explained_records, run_recorded_here
+from programs import Explain
 
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.graphs import Generated, Kernel
 from breakscan.explanation.kernel_calls import KernelKind, kernel_calls
-from breakscan.recording.parsers.graphs import LONGEST, LONGEST_CALLS, phase_of, shortened
+from breakscan.recording.parsers.graphs import phase_of
 from breakscan.recording.parsers.guards import guards_of_tree
 from breakscan.recording.recording import read_recording
 from breakscan.recording.records import Record
@@ -206,14 +206,6 @@ def test_a_warm_cache_shows_the_same_kernels(trained: list[Explanation]) -> None
         assert phases(warm)[phase].saved == generated.saved
 
 
-def test_lines_that_moved_since_the_cache_was_filled(trained: list[Explanation]) -> None:
-    _, warm, moved = trained
-    assert {use.outcome for use in moved.compiles[0].caches} == {"hit"}
-    for phase, generated in phases(warm).items():
-        now = [[line - 2 for line in lines(kernel)] for kernel in phases(moved)[phase].kernels]
-        assert now == [lines(kernel) for kernel in generated.kernels]
-
-
 def test_cost_of_a_compilation(trained: list[Explanation]) -> None:
     cold, warm, _ = trained
     (compiled,) = cold.compiles
@@ -254,25 +246,6 @@ def test_guards_with_the_lines_that_asked_for_them(explained: Explain) -> None:
     # Inlined code of torch is reported at the line that leads there.
     assert {guard.site.line for guard in tensors if guard.site} == {line_of(GUARDED, "self.linear(x)")}
     assert not any("_dynamo_" in words or "0x" in words for words in told)
-
-
-def test_the_trace_alone_tells_guards_without_lines(
-    explained: Explain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from breakscan.recording import recorder
-    from breakscan.recording.hooks.guards import GuardHook
-
-    torch = importlib.import_module("torch")
-    importlib.import_module("torch._dynamo").reset()
-    monkeypatch.setattr(GuardHook, "wraps", ("torch._dynamo:nothing",))
-    with recorder.Recorder(tmp_path):
-        torch.compile(lambda x: x + 1, backend="eager")(torch.ones(3))
-    importlib.import_module("torch._dynamo").reset()
-    explanation = explained_records(read_recording(tmp_path), tmp_path / "program.py")
-    (compiled,) = explanation.compiles
-    assert [guard.site for guard in compiled.guards if guard.kind == "TENSOR_MATCH"] == [None]
-    (notice,) = [notice for notice in explanation.notices if notice.id == "hook-missing"]
-    assert notice.text.endswith(f"for guards: {GuardHook.without}")
 
 
 def test_the_tree_of_guards() -> None:
@@ -338,35 +311,6 @@ def test_code_for_a_gpu() -> None:
     assert calls[2].operators == ("aten.relu", "aten.add")
 
 
-@pytest.mark.slow
-def test_very_long_code_says_that_it_is_cut() -> None:
-    code = (DATA / "generated_for_cuda.txt").read_text(encoding="utf-8")
-    assert shortened(code) == code
-    long = code.replace("tl.store(", "tl.store(" + " " * LONGEST, 1)
-    short = shortened(long)
-    assert len(short) < LONGEST
-    assert "characters are left out of the recording" in short
-    assert list(kernel_calls(short)) == list(kernel_calls(code))
-    fragments = code.replace("# Graph fragment:\n", "# Graph fragment:\n" + "#   %x : Tensor\n" * (LONGEST // 10), 1)
-    assert list(kernel_calls(shortened(fragments))) == list(kernel_calls(code))
-    commented = code.replace("# Graph fragment:\n", "# words\n" * LONGEST, 1)
-    assert phase_of(shortened(commented)) == phase_of(code)
-    kernels = [(call.kernel, call.kind) for call in kernel_calls(code)]
-    assert [(call.kernel, call.kind) for call in kernel_calls(shortened(commented))] == kernels
-    many = 2 * LONGEST // len("extern_kernels.mm(x, y, out=z)\n")
-    called = "def call():\n" + "    extern_kernels.mm(x, y, out=z)\n" * many
-    assert len(list(kernel_calls(shortened(called)))) == many
-    hopeless = "def call():\n" + "    extern_kernels.mm(x, y, out=z)\n" * LONGEST
-    cut = shortened(hopeless)
-    assert len(cut) < LONGEST_CALLS + 100
-    assert cut.endswith("characters are left out of the recording\n")
-    assert len(list(kernel_calls(cut))) == LONGEST_CALLS // len("    extern_kernels.mm(x, y, out=z)\n")
-
-
-def test_code_that_is_no_python_has_no_kernels() -> None:
-    assert list(kernel_calls("extern C { void kernel(); }")) == []
-
-
 # -- the hooks ---------------------------------------------------------------------------------------------------
 
 
@@ -390,10 +334,3 @@ def test_hooks_come_off_modules_that_were_loaded_late(tmp_path: Path, monkeypatc
     assert importlib.import_module("torch._dynamo.backends.cudagraphs").log_cudagraph_skip_and_bump_counter is original
     records: list[Record] = [record for process in read_recording(tmp_path) for record in process]
     assert "CudaGraphSkipped" in {type(record).__name__ for record in records}
-
-
-def test_programs_that_need_no_inductor_do_not_load_it(tmp_path: Path) -> None:
-    program = "import sys, torch\ntorch.compile(lambda x: x + 1, backend='eager')(torch.ones(3))\n"
-    program += "assert 'torch._inductor.graph' not in sys.modules\n"
-    (tmp_path / "program.py").write_text(program, encoding="utf-8")
-    assert run_recorded_here(tmp_path / "program.py", tmp_path).status == 0

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
-import json
 import os
 import signal
 import subprocess
 import sys
-import time
 from typing import Any
 
 import pytest
@@ -17,7 +14,6 @@ from programs import Folder, environment
 from breakscan import __version__
 from breakscan.explanation.from_recording import explain_run
 from breakscan.explanation.notices import KILLED, RUNNING
-from breakscan.recording.bootstrap.import_watch import ImportWatch
 from breakscan.recording.session import SessionError, read_run
 from breakscan.rulebook.library import load_library
 from breakscan.source.source_files import SourceFiles
@@ -219,28 +215,6 @@ assert not any(file.tell() for file in theirs)
     assert not any(path.stat().st_size for path in folder.path.glob("theirs-*"))
 
 
-@pytest.mark.parametrize("name", ["xxsubtype", "this"], ids=["builtin", "file"])
-def test_a_module_is_watched_whether_or_not_python_has_it_built_in(
-    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.delitem(sys.modules, name, raising=False)
-    plain = importlib.import_module(name)
-    monkeypatch.delitem(sys.modules, name)
-    order: list[Any] = []
-    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path])
-    watch = ImportWatch()
-    watch.before(name, lambda module: order.append(len(vars(module))))
-    watch.after(name, lambda module: order.append(len(vars(module))))
-    # To ask for a module is not to import it.
-    assert importlib.util.find_spec(name)
-    assert order == []
-    module = importlib.import_module(name)
-    assert order[0] < order[1] == len(vars(module))
-    assert watch not in sys.meta_path
-    assert type(module.__loader__) is type(plain.__loader__)
-    assert module.__spec__.loader is module.__loader__
-
-
 def test_an_import_of_torch_that_fails_is_told_as_under_python(folder: Folder) -> None:
     folder.write("site/torch/__init__.py", "import ctypes\nctypes.CDLL('libnot-there.so')\n")
     folder.write("site/torch/version.py", "__version__ = '2.13.0'\n")
@@ -352,14 +326,3 @@ torch.compile(f, backend="eager")(torch.ones(3))
         with pytest.raises(SessionError) as refused:
             read_run(folder.path / "kept")
         assert said in str(refused.value)
-
-    def test_a_process_id_that_comes_round_again_is_another_process(self, folder: Folder) -> None:
-        folder.write("script.py", self.SCRIPT)
-        folder.explain("--save", "kept", "script.py")
-        (file,) = (folder.path / "kept").glob("*.jsonl")
-        text = file.read_text()
-        later = text.replace(json.dumps(json.loads(text.splitlines()[0])[1][5]), str(time.time()))
-        file.write_text(text + later + '["BreakSeen",["cut')
-        explanation = self.explained(folder)
-        assert explanation.processes == 2
-        assert [site.count for site in explanation.breaks] == [2]

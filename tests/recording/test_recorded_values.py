@@ -99,17 +99,6 @@ def test_several_compiles_are_joined(tmp_path: Path) -> None:
     assert [one.path for one in records if isinstance(one, FileSeen)] == [__file__]
 
 
-def test_functions_of_torch_and_rests_of_functions_are_left_out(tmp_path: Path) -> None:
-    linear = torch.nn.Linear(4, 4)
-
-    def broken(x: Any) -> Any:
-        y = linear(x)
-        dynamo.graph_break()
-        return y.cos()
-
-    assert list(values(recorded(tmp_path, lambda: torch.compile(broken, backend="eager")(torch.ones(4))))) == ["broken"]
-
-
 def test_what_is_recorded_has_a_bound(tmp_path: Path) -> None:
     def helper(x: Any, many: Any) -> Any:
         return x * many["0"]["1"]["2"]

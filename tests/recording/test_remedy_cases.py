@@ -25,8 +25,8 @@ WITHOUT_A_CASE = {
     "dynamic-sources", "outside", "part-without-library",
     # Of stances and modes, which say so themselves.
     "outside-mode", "outside-stance", "warm-up-before-stance",
-    # Of Inductor, and of a problem about which nothing need be done.
-    "emulate_precision_casts", "unbacked",
+    # Of a problem about which nothing need be done.
+    "unbacked",
     "made-once", "remove-break-above", "same-arguments", "set-before",
 }  # fmt: skip
 

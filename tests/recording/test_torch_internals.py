@@ -29,18 +29,9 @@ OTHERS = (
     "torch._guards:CompileContext.current_compile_id",
     "torch._dynamo.trace_rules:SKIP_DIRS",
     "torch._dynamo.trace_rules:_recompile_re",
-    # Compiling a function as if nothing had been compiled before, and putting Dynamo back: breakscan.explain().
+    # verify and bench.
     "torch._inductor.compile_fx:compile_fx",
     "torch._dynamo.backends.registry:lookup_backend",
-    "torch._dynamo.convert_frame:input_codes",
-    "torch._dynamo.pgo:_CODE_STATE",
-    "torch._dynamo.pgo:CodeState",
-    "torch._dynamo.types:FrameExecStrategy",
-    "torch._dynamo.types:FrameAction",
-    "torch._C._dynamo:eval_frame.set_code_exec_strategy",
-    "torch._C._dynamo:eval_frame.reset_code",
-    "torch._C._dynamo:eval_frame._debug_get_cache_entry_list",
-    # verify and bench.
     "torch._dynamo.eval_frame:OptimizeContext.__call__",
     "torch._dynamo.eval_frame:_dynamic",
     "torch._dynamo.callback:callback_handler",

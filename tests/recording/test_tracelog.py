@@ -37,7 +37,6 @@ from breakscan.report.explain import ExplainReport
 from breakscan.report.explain.json import explain_object
 from breakscan.report.explain.terminal import write_explanation
 from breakscan.rulebook.library import load_library
-from breakscan.source.paths import shown_path
 from breakscan.source.source_files import SourceFiles
 
 DATA = Path(__file__).parents[1] / "data" / "traces"
@@ -109,11 +108,7 @@ class TestALogOfEachTorch:
         assert report["environment"]["torch"].startswith(version)
         assert report["environment"]["python"].startswith("3.11")
         assert report["environment"]["device"] == "cpu"
-        assert (report["script"]["argv"], report["script"]["exit_status"], report["script"]["seconds"]) == (
-            [],
-            None,
-            None,
-        )
+        assert [report["script"][key] for key in ("argv", "exit_status", "seconds")] == [[], None, None]
         assert report["script"]["trace"].endswith(f"program-{version}.log")
 
     def test_each_break(self, report: Any) -> None:
@@ -127,10 +122,6 @@ class TestALogOfEachTorch:
             ("helper", 8, "splits", "BRK401", 2),
             ("by_flag", 26, "splits", "BRK401", 1),
         ]
-
-    def test_the_way_to_a_break_leads_over_each_line_once(self, report: Any) -> None:
-        helper = report["breaks"][2]
-        assert [caller["line"] for caller in helper["stack"]] == [66, 49, 13, 8]
 
     def test_each_failure(self, report: Any) -> None:
         found = {(f["function"], f["site"]["line"], f["status"], f["over_limit"]) for f in report["frames"]}
@@ -146,21 +137,12 @@ class TestALogOfEachTorch:
 
     def test_each_recompile(self, report: Any) -> None:
         found = [
-            (
-                r["function"],
-                r["site"]["line"],
-                r["guard"],
-                r["old"],
-                r["new"],
-                r["trigger"]["line"],
-                r["rule"],
-                r["cause"],
-            )
+            (r["site"]["line"], r["guard"], r["old"], r["new"], r["trigger"]["line"], r["rule"], r["cause"])
             for r in report["recompiles"]
         ]
         assert found == [
-            ("by_flag", 27, "flag == 'a'", "'a'", "'b'", 55, "BRK713", 0),
-            ("by_flag", 27, "flag == 'b'", "'b'", "'c'", 55, "BRK713", 0),
+            (27, "flag == 'a'", "'a'", "'b'", 55, "BRK713", 0),
+            (27, "flag == 'b'", "'b'", "'c'", 55, "BRK713", 0),
         ]
 
     def test_each_graph(self, report: Any) -> None:
@@ -209,10 +191,6 @@ class TestSources:
         paths = ("/a/b/c.py", "/a/bc.py", "/ab.py", "C:\\c\\d\\e.py")
         assert [moved.path(path) for path in paths] == ["/y/c.py", "/x/bc.py", "/ab.py", "/z/d/e.py"]
 
-    @pytest.mark.skipif(os.name == "nt", reason="there it is a path of this machine")
-    def test_a_path_of_another_system_stays_whole(self) -> None:
-        assert shown_path(r"C:\project\train.py", "/home") == "C:/project/train.py"
-
 
 class TestRanks:
     def test_a_log_a_rank(self) -> None:
@@ -247,21 +225,11 @@ class TestRanks:
         assert report["ranks"]["ranks"] == [2, 3]
         assert report["summary"]["graphs"] == 3
 
-    def test_the_name_of_a_log_tells_its_rank(self, tmp_path: Path) -> None:
-        for rank in (0, 1):
-            text = name() + compiled()
-            (tmp_path / f"dedicated_log_torch_trace_rank_{rank}_ab.log").write_text(text, encoding="utf-8")
-        assert {process.rank for process in read_trace(logs_in(tmp_path)).processes} == {0, 1}
-
 
 class TestProcesses:
     def test_several_in_one_file(self, tmp_path: Path) -> None:
         trace = read(tmp_path, name(pid=1) + name(pid=2, path="/app/b.py") + compiled(pid=1) + compiled(pid=2))
         assert [made.code.path for made in kinds(trace, CompileStarted)] == ["/app/model.py", "/app/b.py"]
-
-    def test_a_number_that_nothing_explains(self, tmp_path: Path) -> None:
-        trace = read(tmp_path, compiled(file=5))
-        assert kinds(trace, CompileStarted)[0].code.path == "<file 5 of the trace>"
 
     def test_logs_of_several_runs_in_one_folder_are_told(self, tmp_path: Path) -> None:
         for number in range(3):
@@ -286,28 +254,21 @@ class TestDamage:
                 (problem,) = trace.problems
                 assert problem.fault is Fault.CUT_OFF
 
-    def test_a_damaged_line_costs_itself(self, tmp_path: Path) -> None:
-        damaged = 'V0401 12:34:56.000000 7 torch/x.py:1] {"dynamo_start": {"sta\n'
-        trace = read(tmp_path, name() + compiled() + damaged + compiled(1))
-        assert len(kinds(trace, GraphCompiled)) == 2
-        assert faults(trace) == [Fault.DAMAGED]
-
     @pytest.mark.parametrize(
-        "metadata",
+        ("text", "found"),
         [
-            {"dynamo_start": {"stack": []}, "frame_id": 0, "frame_compile_id": 0},
-            {"dynamo_start": None, "frame_id": 0, "frame_compile_id": 0},
-            {"dynamo_start": {"stack": [{"line": "x"}]}, "frame_id": 0, "frame_compile_id": 0},
-            {"compilation_metrics": [1], "frame_id": 0, "frame_compile_id": 0},
-            {"artifact": "recompile_reasons", "frame_id": 0, "frame_compile_id": 0},
-            {"str": ["x"]},
-            {"str": 4},
+            ('V0401 12:34:56.000000 7 torch/x.py:1] {"dynamo_start": {"sta\n', [Fault.DAMAGED]),
+            (record({"dynamo_start": {"stack": [{"line": "x"}]}, "frame_id": 0}), [Fault.DAMAGED]),
+            (record({"compilation_metrics": [1], "frame_id": 0, "frame_compile_id": 0}), [Fault.DAMAGED]),
+            (record({"str": 4}), [Fault.DAMAGED]),
+            ("W0401 12:34:56 something else\nTraceback (most recent call last):\n\n", [Fault.DAMAGED]),
+            (record({"new_in_3_0": {"a": 1}, "frame_id": 0}, "text"), []),
         ],
     )
-    def test_a_record_that_torch_does_not_write(self, tmp_path: Path, metadata: Any) -> None:
-        trace = read(tmp_path, name() + record(metadata) + compiled())
-        assert len(kinds(trace, GraphCompiled)) == 1
-        assert faults(trace) == [Fault.DAMAGED]
+    def test_what_is_no_record_costs_itself(self, tmp_path: Path, text: str, found: list[Fault]) -> None:
+        trace = read(tmp_path, name() + text + compiled())
+        assert (len(kinds(trace, GraphCompiled)), faults(trace)) == (1, found)
+        assert faults(read(tmp_path, "hello\n")) == [Fault.NO_RECORD]
 
     def test_values_of_other_types_anywhere(self, tmp_path: Path) -> None:
         """Nothing that a log can hold is a fault of the report."""
@@ -323,33 +284,12 @@ class TestDamage:
             explanation = explain_logs([log], load_library(), Relocation({}), tmp_path, SourceFiles())
             write_explanation(ExplainReport(explanation), io.StringIO())
 
-    def test_records_of_kinds_that_are_not_known_are_nothing_to_tell(self, tmp_path: Path) -> None:
-        trace = read(tmp_path, name() + record({"new_in_3_0": {"a": 1}, "frame_id": 0}, "text") + compiled())
-        assert not trace.problems
-
     def test_a_payload_that_does_not_fit_its_checksum_is_told_and_read(self, tmp_path: Path) -> None:
         text = LOG.read_text(encoding="utf-8").replace("Failed to trace builtin operator", "Failed to trace", 1)
         trace = read(tmp_path, text)
         (problem,) = trace.problems
-        assert (problem.fault, "1 payload differs" in problem.text) == (Fault.CHECKSUM, True)
+        assert (problem.fault, "1 record is damaged" in problem.text) == (Fault.DAMAGED, True)
         assert len(kinds(trace, BreakSeen)) == len(kinds(read_trace([LOG]), BreakSeen))
-
-    def test_lines_of_something_else(self, tmp_path: Path) -> None:
-        foreign = "W0401 12:34:56 something else\nTraceback (most recent call last):\n\n"
-        trace = read(tmp_path, name() + foreign + compiled())
-        assert len(kinds(trace, GraphCompiled)) == 1
-        assert faults(trace) == [Fault.FOREIGN]
-
-    def test_a_file_in_which_there_is_no_record(self, tmp_path: Path) -> None:
-        assert faults(read(tmp_path, "hello\n")) == [Fault.NO_RECORD]
-        assert faults(read(tmp_path, "")) == [Fault.EMPTY]
-
-    def test_bytes_that_are_no_text(self, tmp_path: Path) -> None:
-        text = name() + record(
-            {"artifact": {"name": "dynamo_graph_break_reason"}, "frame_id": 0},
-            "x\udcffy".encode("utf-8", "replace").decode(),
-        )
-        assert read(tmp_path, text.encode().replace(b"x?y", b"x\xffy") + compiled().encode()).processes
 
 
 class TestForms:
@@ -405,11 +345,6 @@ class TestForms:
 def test_a_graph_that_failed_is_none() -> None:
     assert " in refused, code: return x.sin()" in LOG.read_text(encoding="utf-8")
     assert "refused" not in {made.frame.name for made in kinds(read_trace([LOG]), GraphCompiled)}
-
-
-def test_each_failure_is_one_ending() -> None:
-    trace = read_trace([LOG])
-    assert len(kinds(trace, FrameEnded)) == sum(made.failed is not None for made in kinds(trace, CompileTimed))
 
 
 def test_a_break_is_not_taken_for_one_in_a_caller_of_the_same_name(tmp_path: Path) -> None:
@@ -492,52 +427,3 @@ def test_a_trace_tells_what_explain_tells(folder: Folder) -> None:
         assert [r[key] for r in traced["recompiles"]] == [r[key] for r in recorded["recompiles"]]
     for key in ("function", "ops", "devices", "lines", "ended_by", "compile_id"):
         assert [graph[key] for graph in traced["graphs"]] == [graph[key] for graph in recorded["graphs"]]
-
-
-@pytest.mark.torch
-def test_a_trace_has_as_many_causes_of_recompiles_as_a_recording(folder: Folder) -> None:
-    """The stacks of torch's trace lack two frames: those that tell what compiled code calls from what the program
-    calls."""
-    pytest.importorskip("torch")
-    folder.write(
-        "program.py",
-        """import torch
-
-class Block(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.linear = torch.nn.Linear(4, 4)
-
-    def forward(self, x):
-        x = self.linear(x)
-        print("")
-        return helper(x)
-
-def helper(x):
-    y = x * 2
-    if x.sum() > 100:
-        y = y + 1
-    return y.relu()
-
-def plain(x):
-    y = x + 1
-    print("")
-    return helper(y)
-
-model = torch.compile(torch.nn.Sequential(Block(), Block()), backend="eager")
-compiled = torch.compile(plain, backend="eager")
-for number in (4, 5, 6):
-    model(torch.randn(number, 4))
-for number in (2, 3):
-    compiled(torch.randn(3, number))
-with torch.no_grad():
-    model(torch.randn(8, 4))
-""",
-    )
-    assert folder.python("program.py", env={"TORCH_TRACE": "traces"}).status == 0
-    recorded = folder.explain_json("program.py")[1]
-    folder.python("-m", "breakscan", "report", "traces", "--format", "json", "-o", "traced.json")
-    traced = json.loads((folder.path / "traced.json").read_text(encoding="utf-8"))
-    causes = [{one["compile_id"]: one["cause"] for one in report["recompiles"]} for report in (recorded, traced)]
-    assert len(causes[0]) > 8
-    assert causes[0] == causes[1]

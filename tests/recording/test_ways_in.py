@@ -38,11 +38,6 @@ raise ValueError("wrong")
         assert "<string>:4:5  splits the graph  BRK401 print  in f" in explained.report
         assert '4 │     print("breaks")' in explained.report
 
-    def test_a_program_is_one_thing(self, folder: Folder) -> None:
-        done = folder.explain("-m", "-c", "1")
-        assert done.status == 2
-        assert b"a module (-m) or code (-c), not both" in done.err
-
 
 FULLGRAPH = """import torch
 from torch import compile
@@ -222,26 +217,6 @@ if __name__ == "__main__":
         done = folder.explain("--compile", "own.Net", "own.py")
         assert done.status == 2
         assert b"'own.Net' is not of the form module:name" in " ".join(done.err.decode().split()).encode()
-
-    def test_a_folder_without_a_file_of_its_own_is_imported(self, folder: Folder) -> None:
-        folder.write("models/net.py", "print('runs')\n")
-        folder.write("use.py", "import models.net\n")
-        done = folder.explain("--compile", "models:Net", "use.py")
-        assert (done.status, done.out) == (2, b"runs\n")
-        assert "--compile models:Net compiled nothing" in done.report
-
-    def test_an_attribute_that_is_not_ready_is_waited_for(self, folder: Folder) -> None:
-        folder.write(
-            "own.py",
-            "globals()\nimport torch\n\n\nclass Config:\n    ready = False\n\n"
-            "    def step(self, x):\n        return x + 1\n\n"
-            "    def __getattribute__(self, name):\n        if name == 'step' and not Config.ready:\n"
-            "            raise RuntimeError('too early')\n        return object.__getattribute__(self, name)\n\n\n"
-            "config = Config()\nConfig.ready = True\nprint(config.step(torch.ones(2)).tolist())\n",
-        )
-        done, report = folder.explain_json("--compile", ":config.step", "--compile-backend", "eager", "own.py")
-        assert (done.status, done.out) == (0, b"[2.0, 2.0]\n")
-        assert [graph["function"] for graph in report["graphs"]] == ["Config.step"]
 
     def test_a_module_that_fails_to_import_fails_as_it_would_alone(self, folder: Folder) -> None:
         folder.write("model.py", "def f(x):\n    return x\nraise ValueError('wrong')\n")

@@ -45,7 +45,7 @@ NASTY = (
 
 _ANY = st.text(st.characters(exclude_categories=()), min_size=1, max_size=40)
 STRINGS = st.lists(st.one_of(st.sampled_from(NASTY), _ANY), min_size=1, max_size=30)
-_KEPT = {"gb_id", "id", "body"}
+_KEPT = {"gb_id", "id", "body", "way", "status"}
 """Which only have forms that are checked where they are read."""
 
 

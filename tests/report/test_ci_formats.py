@@ -15,7 +15,7 @@ from report_results import BEHIND, EAGER, SOURCE, SPLIT, UNPARSED, checked, resu
 from sarif_validity import validate_sarif
 
 from breakscan.explanation.explanation import Explanation
-from breakscan.model.findings import CheckResult, Severity, Site
+from breakscan.model.findings import CheckResult, Severity
 
 
 @pytest.fixture(autouse=True)
@@ -175,18 +175,6 @@ class TestExplain:
         (rule,) = explained(made.explanation(breaks=(site,), **NOTHING_ELSE))["tool"]["driver"]["rules"]
         assert (rule["id"], rule["name"]) == ("GB0170", "Data-dependent branching")
 
-    def test_a_point_is_known_again_when_its_line_moves(self) -> None:
-        moved = replace(made.BREAK, site=replace(made.SITE, line=99, end_line=99))
-        first, second, changed = (
-            fingerprints(explained(made.explanation(breaks=(site,), **NOTHING_ELSE)))
-            for site in (made.BREAK, moved, replace(moved, code="y.item()"))
-        )
-        assert first == second != changed
-
-    def test_a_run_without_anything(self) -> None:
-        run = explained(made.explanation(breaks=(), **NOTHING_ELSE))
-        assert run["results"] == run["tool"]["driver"]["rules"] == []
-
 
 NOTHING_ELSE: dict[str, Any] = {
     "export_problems": (),
@@ -211,14 +199,6 @@ def test_gitlab() -> None:
     assert [one["severity"] for one in (first, second, third, unread)] == ["major", "minor", "info", "critical"]
     assert unread["check_name"] == "not-checked"
     assert len({one["fingerprint"] for one in (first, second, third, unread)}) == 4
-
-
-def test_a_fingerprint_survives_lines_above() -> None:
-    (before,) = read("gitlab", result(EAGER))
-    lower = replace(EAGER, site=Site("src/model.py", 5, 8, 5, 15))
-    (after,) = read("gitlab", result(lower), {"src/model.py": "\n\n" + SOURCE})
-    (other,) = read("gitlab", result(lower))
-    assert before["fingerprint"] == after["fingerprint"] != other["fingerprint"]
 
 
 def test_gitlab_paths_are_relative_to_the_checkout(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,21 +65,6 @@ def test_recompiles_say_what_changed_and_what_came_of_it() -> None:
     assert row[1] == "`src/model.py:2`<br>from `train.py:41`"
 
 
-def test_other_advice_of_the_same_rule_is_not_said_to_stand_above() -> None:
-    guards = [replace(made.RECOMPILE.guard, old=old) for old in ("32", "32", "1", "32")]
-    others = [replace(made.RECOMPILE, guard=guard, old=guard.old, cause=n) for n, guard in enumerate(guards)]
-    rows = rows_of(written(made.explanation(breaks=(), recompiles=others)), "recompiled")
-    size, above, apart, again = (row[3] for row in rows)
-    assert (above, again) == ("as above", size)
-    assert apart not in ("as above", size)
-
-
-def test_what_was_compiled_is_a_list() -> None:
-    text = written(made.explanation())
-    assert "\n- **Compile time:** 2 compilations; " in text
-    assert "\n- **CUDA graphs:** " in text
-
-
 def test_a_clean_run_is_two_lines() -> None:
     told = made.explanation(
         breaks=(), recompiles=(), frames=(), ranks=None, cudagraph_skips=(), specialisations=(), notices=(),
@@ -88,11 +73,6 @@ def test_a_clean_run_is_two_lines() -> None:
     text = written(told)
     assert "### breakscan: No graph breaks and no recompiles: 1 graph of 74 operations." in text
     assert "|" not in text
-
-
-def test_a_run_without_graphs_says_why() -> None:
-    text = written(Explanation(("x.py",), 0, 0.1, "", "", (), False, None, (), (), (), (), (), 0, 0.0, ()))
-    assert "### breakscan: Nothing was compiled: the program did not import torch." in text
 
 
 @pytest.mark.parametrize("number", [100, 5000])

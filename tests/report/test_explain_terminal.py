@@ -62,19 +62,6 @@ def test_seconds(seconds: float, words: str) -> None:
     assert seconds_in_words(seconds) == words
 
 
-def test_many_functions_are_broken_over_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "60")
-    names = ["AugmentationSequential.__call__", "ImageModuleMixIn._call_converted", "third"]
-    report = written(recompiles=[replace(RECOMPILE, function=name) for name in names])
-    assert "\n   in AugmentationSequential.__call__,\n   ImageModuleMixIn._call_converted and third\n" in report
-
-
-def test_the_change_that_recompiled_most_comes_first() -> None:
-    few, many = replace(RECOMPILE, cause=0), replace(RECOMPILE, cause=1, site=Site("src/model.py", 8, 1, 8, 9))
-    report = written(recompiles=(few, many, many))
-    assert report.index("model.py:8:1  recompiled 2×") < report.index("model.py:2:19  recompiled 1×")
-
-
 def test_what_compiling_again_took_is_told_and_decides_the_order() -> None:
     cheap = [replace(RECOMPILE, cause=0, seconds=seconds) for seconds in (0.2, 0.3)]
     costly = replace(RECOMPILE, cause=1, seconds=18.0, site=Site("src/slow.py", 5, 1, 5, 2))
@@ -85,12 +72,6 @@ def test_what_compiling_again_took_is_told_and_decides_the_order() -> None:
     slow, _, rest = text.partition("Compiling again took 18 s of 35 s spent on compiling.")
     assert "src/slow.py:5" in slow
     assert "recompiled 2×" in rest
-
-
-def test_a_part_of_a_value_from_before_a_break_is_named_before_the_value() -> None:
-    subject = "the value computed before the break._part_sizes[0]"
-    report = written(recompiles=[replace(RECOMPILE, subject=subject, old="3", new="0")])
-    assert "\n   _part_sizes[0] of the value computed before the break was 3, then 0.\n" in report
 
 
 def test_advice_is_said_to_stand_above_only_where_it_does() -> None:
@@ -114,33 +95,9 @@ def test_guards_that_cost_are_told(microseconds: float, is_told: bool) -> None:
     assert ("Guards: Block.forward checks 2 guards at each call" in report) == is_told
 
 
-def test_caches_are_counted_in_words() -> None:
-    miss = COMPILE.caches[2]
-    hit = replace(miss, outcome="hit", reason=None)
-    report = written(compiles=(replace(COMPILE, caches=(miss, hit)), replace(COMPILE, caches=(miss, hit))))
-    assert "Caches: aotautograd 2 misses, 2 hits; missed because what is stored holds for other sizes: s0 < 32." in (
-        " ".join(report.split())
-    )
-
-
 def test_compile_time_by_stage() -> None:
     parts = "Inductor 2.0 s, Dynamo 1.0 s, AOTAutograd 0.5 s"
     assert f"Compile time: 2 compilations; {parts}." in " ".join(written().split())
-
-
-def test_functions_that_took_longest_are_a_short_table() -> None:
-    many = [replace(COMPILE, function=f"f{number}", seconds=10.0 + number) for number in range(8)]
-    report = written(compiles=many)
-    assert "Where compile time went" in report
-    assert [word for word in report.split() if word in {f"f{number}" for number in range(8)}] == [
-        "f7",
-        "f6",
-        "f5",
-        "f4",
-        "f3",
-    ]
-    assert "3 more" in report
-    assert "Where compile time went" not in written(compiles=many, compile_seconds=1.0)
 
 
 class TestListings:

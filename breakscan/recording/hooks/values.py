@@ -1,4 +1,4 @@
-"""The values that functions start with, and those of the names on the line of a break."""
+"""The values that functions start with."""
 
 from __future__ import annotations
 

@@ -25,7 +25,6 @@ _HEAD = re.compile(
     rb"(?:\[rank\d+\]:)?[VIWEC](?P<month>\d\d)(?P<day>\d\d) "
     rb"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d(?:\.\d+)?) +(?P<pid>\d+) \S.*?:\d+\] (?P<json>\{.*)"
 )
-_NEXT = re.compile(rb"\n(?=[^\t])")
 _MOST_HEADS = 20
 """Lines that may stand before the first record of a log."""
 
@@ -45,14 +44,10 @@ class LogRecord:
 class Fault(Enum):
     """The faults of a log, or of lines of it."""
 
-    FOREIGN = "foreign"
-    """The line is no record."""
     DAMAGED = "damaged"
-    CHECKSUM = "checksum"
-    """The payload is not what was written."""
+    """The line is no record, or not as it was written."""
     CUT_OFF = "cut-off"
     """The log ends in a record."""
-    EMPTY = "empty"
     NO_RECORD = "no-record"
     """There is no record in all of the log."""
 
@@ -105,33 +100,18 @@ class _Block:
 def _blocks(stream: BinaryIO) -> Iterator[_Block]:
     held: list[bytes] = []
     size = lines = 0
-
-    def hold(piece: bytes) -> None:
-        nonlocal size, lines
-        lines += piece.count(b"\n")
+    begins = True
+    while piece := stream.readline(CHUNK):
+        if begins and size and not piece.startswith(b"\t"):
+            yield _Block(b"".join(held), lines)
+            held, size, lines = [], 0, 0
+        begins = piece.endswith(b"\n")
+        lines += begins
         if size < LARGEST:
             held.append(piece)
         size += len(piece)
-
-    def release() -> _Block:
-        nonlocal held, size, lines
-        block = _Block(b"".join(held), lines)
-        held, size, lines = [], 0, 0
-        return block
-
-    ended = False
-    while chunk := stream.read(CHUNK):
-        if ended and size and not chunk.startswith(b"\t"):
-            yield release()
-        start = 0
-        for found in _NEXT.finditer(chunk):
-            hold(chunk[start : found.end()])
-            yield release()
-            start = found.end()
-        hold(chunk[start:])
-        ended = chunk.endswith(b"\n")
     if size:
-        yield release()
+        yield _Block(b"".join(held), lines)
 
 
 def _read_block(block: _Block, line: int, changed: struct_time, *, is_last: bool) -> Iterator[LogRecord | Damage]:
@@ -141,7 +121,7 @@ def _read_block(block: _Block, line: int, changed: struct_time, *, is_last: bool
         return
     found = _HEAD.match(text)
     if found is None:
-        yield Damage(line, Fault.CUT_OFF if is_last and text[:1] == b"V" else Fault.FOREIGN)
+        yield Damage(line, Fault.CUT_OFF if is_last and text[:1] == b"V" else Fault.DAMAGED)
         return
     try:
         metadata = json.loads(found["json"])
@@ -151,7 +131,7 @@ def _read_block(block: _Block, line: int, changed: struct_time, *, is_last: bool
         return
     payload = _payload(rest, windows=head.endswith(b"\r")) if "has_payload" in metadata else None
     if payload is not None and hashlib.md5(payload, usedforsecurity=False).hexdigest() != metadata["has_payload"]:
-        yield Damage(line, Fault.CUT_OFF if is_last else Fault.CHECKSUM)
+        yield Damage(line, Fault.CUT_OFF if is_last else Fault.DAMAGED)
     yield LogRecord(
         line, int(found["pid"]), at, metadata, None if payload is None else payload.decode(errors="replace")
     )

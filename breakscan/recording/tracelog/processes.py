@@ -293,9 +293,7 @@ def _read(log: Path) -> tuple[list[TracedProcess], list[Damage]]:
 
 
 def _problems(log: Path, found: Sequence[TracedProcess], damages: Sequence[Damage]) -> Iterator[LogProblem]:
-    if not found and not damages:
-        yield LogProblem(Fault.EMPTY, f"{log.name} is empty")
-    elif not found:
+    if not found:
         yield LogProblem(Fault.NO_RECORD, f"{log.name} holds no record of the trace")
     for fault in Fault if found else ():
         if lines := [damage.line for damage in damages if damage.fault is fault]:
@@ -303,20 +301,12 @@ def _problems(log: Path, found: Sequence[TracedProcess], damages: Sequence[Damag
 
 
 _MOST_LINES = 3
-_FAULTS = {
-    Fault.FOREIGN: ("line is no record", "lines are no records", "left out"),
-    Fault.DAMAGED: ("record is damaged", "records are damaged", "left out"),
-    Fault.CHECKSUM: (
-        "payload differs from its checksum", "payloads differ from their checksums", "read as far as possible",
-    ),
-}  # fmt: skip
 
 
 def _fault_words(log: str, fault: Fault, lines: Sequence[int]) -> str:
-    """``log: 1 record is damaged (line 7), left out``."""
+    """``log: 1 record is damaged (line 7), read as far as possible``."""
     if fault is Fault.CUT_OFF:
         return f"{log} ends within the record at line {lines[0]}: the process was ended as it wrote, or still runs"
-    one, many, consequence = _FAULTS[fault]
     shown = ", ".join(map(str, lines[:_MOST_LINES])) + (", …" if len(lines) > _MOST_LINES else "")
-    at = f"line{'' if len(lines) == 1 else 's'} {shown}"
-    return f"{log}: {counted(len(lines), one, many)} ({at}), {consequence}"
+    damaged = counted(len(lines), "record is damaged", "records are damaged")
+    return f"{log}: {damaged} (line{'' if len(lines) == 1 else 's'} {shown}), read as far as possible"

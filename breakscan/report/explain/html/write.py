@@ -299,28 +299,10 @@ def _row(problem: Problem) -> tuple[str, ...]:
     )
 
 
-_SCRIPTS = (
-    "dom",
-    "words",
-    "table",
-    "theme",
-    "tabs",
-    "model",
-    "code",
-    "details",
-    "overview",
-    "breaks",
-    "frames",
-    "around",
-    "recompiles",
-    "source",
-    "graphs",
-    "guards",
-    "compiling",
-    "exports",
-    "ranks",
-    "app",
-)
+_SCRIPTS = """
+dom words table theme tabs model code details overview breaks frames around recompiles source graphs guards compiling
+exports ranks app
+""".split()
 """In the order in which they run: names defined at the top of one are known to those after it."""
 
 
