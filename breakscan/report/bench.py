@@ -177,9 +177,9 @@ def _choice(bench: Bench, row: BenchRow) -> list[str]:
         return []
     others = ", ".join(visible(label) for label in bench.as_fast if label != row.label)
     if fastest.label == row.label or row.compiling_seconds is None or fastest.compiling_seconds is None:
-        return [f"Within noise, as fast are {others}."]
+        return [f"As fast within noise: {others}."]
     return [
-        f"Within noise, as fast are {others}; of these, {visible(row.label)} "
+        f"As fast within noise: {others}; of these, {visible(row.label)} "
         + ("is what the program does already." if row.label == OWN else "takes least time to compile.")
     ]
 

@@ -150,7 +150,7 @@ def test_of_equals_it_is_said_why_one_is_chosen() -> None:
     cheap = row(DEFAULT, Ratio(3.0, 2.9, 3.15), cold=3.0)
     told = replace(bench(cheap, FASTEST, best=DEFAULT), as_fast=(DEFAULT, REDUCE))
     assert verdict(told)[0] == (
-        'Within noise, as fast are mode="reduce-overhead"; of these, mode="default" takes least time to compile.'
+        'As fast within noise: mode="reduce-overhead"; of these, mode="default" takes least time to compile.'
     )
 
 
