@@ -29,7 +29,7 @@ ROOMS = {
     "model": Room("", 1276, 9),
     "source": Room("model", 1926, 14),
     "rulebook": Room("model source", 2631, 12),
-    "check": Room(STATIC, 12437, 49),
+    "check": Room(STATIC, 12436, 49),
     "fix": Room(f"{STATIC} check", 7790, 40),
     "recording": Room(STATIC, 8719, 43),
     "explanation": Room(f"{STATIC} check recording", 6982, 36),

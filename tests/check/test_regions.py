@@ -16,6 +16,9 @@ from breakscan.rulebook.config import Settings
     [
         "@torch.compile\ndef step(x): return x.sum().item()  # ! BRK201",
         "@torch.compile(mode='max-autotune')\ndef step(x): return x.sum().item()  # ! BRK201",
+        "from functools import partial\nfast = partial(torch.compile, dynamic=True)\n@fast\n"
+        "def step(x): return x.sum().item()  # ! BRK201",
+        "jit = torch.compile\n@jit\ndef step(x): return x.sum().item()  # ! BRK201",
         "from functools import partial\n@partial(torch.compile, dynamic=True)\n"
         "def step(x): return x.sum().item()  # ! BRK201",
         "def step(x): return x.sum().item()  # ! BRK201\nfast = torch.compile(step)",

@@ -129,10 +129,8 @@ def may_compile(index: ModuleIndex, words: str = " ".join(_WORDS)) -> bool:
 def is_compiler(index: ModuleIndex, decorator: ast.expr) -> bool:
     """True if a decorator is ``torch.compile``, with or without arguments, or a partial of it."""
     if isinstance(decorator, ast.Call):
-        name = index.dotted(decorator.func)
-        if name == PARTIAL and decorator.args:
-            return index.dotted(decorator.args[0]) == COMPILE
-        return name == COMPILE and not decorator.args
+        name, given = index.dotted(decorator.func), decorator.args
+        return index.dotted(given[0]) == COMPILE if name == PARTIAL and given else name == COMPILE and not given
     return index.dotted(decorator) == COMPILE
 
 
@@ -166,8 +164,8 @@ class RootFinder:
         self, decorators: list[ast.expr], index: ModuleIndex, info: FunctionInfo | None, owner: ClassInfo | None
     ) -> None:
         for decorator in decorators:
-            if info is not None and is_compiler(index, decorator):
-                keywords = decorator.keywords if isinstance(decorator, ast.Call) else []
+            keywords = self._compiler(decorator, Spot(index))
+            if info is not None and keywords is not None:
                 self._add(index, decorator, "@torch.compile", keywords, None, [Method(info, owner) if owner else info])
                 if not is_test(index):
                     self.roots.calls.decorated.add(f"{index.module.display}:{info.node.lineno}")
@@ -206,8 +204,8 @@ class RootFinder:
             target = call.args[0] if call.args else named.get("model", named.get("mod"))
             if dotted == EXPORT:
                 mode = Mode.EXPORT_STRICT if _is(named.get("strict"), True) else Mode.EXPORT
-        elif (made := self._partial(func, place)) is not None and call.args:
-            target, keywords = call.args[0], [*made.keywords, *keywords]
+        elif (options := self._compiler(func, place)) is not None and call.args:
+            target, keywords = call.args[0], [*options, *keywords]
         elif isinstance(func, ast.Attribute) and func.attr == "compile" and not call.args:
             if not {k.arg for k in keywords if k.arg} <= _OPTIONS or self._is_foreign(func.value, place):
                 return  # re.compile and the like
@@ -268,12 +266,13 @@ class RootFinder:
                 return self.project.method(named, "forward") or self.project.method(named, "__call__"), named
         return None, None
 
-    def _partial(self, func: ast.expr, place: Spot) -> ast.Call | None:
-        """The call that makes a compiler with options: ``torch.compile(dynamic=True)``, or a partial of it."""
-        made: Sequence[ast.expr] = [func]
-        if isinstance(func, ast.Name):
-            made = self._bound(func.id, place) if may_compile(place.index, "compile") else ()
-        return next((one for one in made if isinstance(one, ast.Call) and is_compiler(place.index, one)), None)
+    def _compiler(self, func: ast.expr, place: Spot) -> list[ast.keyword] | None:
+        """The options of a compiler: ``torch.compile(dynamic=True)``, a partial of it, or a name for one."""
+        made = [func]
+        if isinstance(func, ast.Name) and may_compile(place.index, "compile"):
+            made += self._bound(func.id, place)
+        found = (one for one in made if is_compiler(place.index, one))
+        return next((one.keywords if isinstance(one, ast.Call) else [] for one in found), None)
 
     def _is_foreign(self, node: ast.expr, place: Spot) -> bool:
         """True if an expression begins with an imported name that is no function, class or global of the project."""
@@ -365,7 +364,7 @@ class RootFinder:
 
     def _of_call(self, node: ast.Call, place: Spot) -> Iterator[_Named]:
         func, dotted = node.func, place.index.dotted(node.func)
-        if dotted in COMPILERS or self._partial(func, place) is not None:
+        if dotted in COMPILERS or self._compiler(func, place) is not None:
             parts = node.args[:1]
         elif dotted in _HOLD:
             parts = [*node.args, *(k.value for k in node.keywords)]
