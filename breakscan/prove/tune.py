@@ -291,23 +291,22 @@ class _Tune:
 
     def _climb(self) -> None:
         """Tries changes on top of the best program, and those of its own problems, until there is nothing more."""
-        known: set[str] = set()
+        known = {NOT_COMPILED}
         while True:
-            self._try_edits()
-            changes = [one for one in self._changes() if one.name not in known]
-            self.not_compiled = next((one for one in changes if one.name == NOT_COMPILED), self.not_compiled)
-            changes = [one for one in changes if one.name != NOT_COMPILED]
-            if not changes:
-                return
-            known |= {one.name for one in changes}
+            self._try_edits(known)
+            suggested = self._changes()
+            self.not_compiled = next((one for one in suggested if one.name == NOT_COMPILED), self.not_compiled)
+            changes = [one for one in suggested if one.name not in known]
             self.of = self.number + len(changes)
             was = self.best
             for change in changes:
+                known.add(change.name)
                 if self._left() <= 0:
                     self._add((change.name,), change.kind, TrialVerdict.NOT_TRIED, NO_TIME)
-                    continue
-                self._try(self.best.edits, (*self.best.changes, change), change.name)
-            if self.best is was and not self._try_together(changes):
+                elif self._try(self.best.edits, (*self.best.changes, change), change.name):
+                    # It has other problems.
+                    break
+            if self.best is was and not self._try_together(suggested):
                 return
 
     def _try_together(self, changes: Sequence[ProgramChange]) -> bool:
@@ -346,11 +345,11 @@ class _Tune:
         self.notes += [f"{place} compiles by a call that cannot be changed" for place in program.elsewhere]
         return changes_of(program)
 
-    def _try_edits(self) -> None:
+    def _try_edits(self, known: set[str]) -> None:
         """Tries the edits of ``fix`` at the problems of the best run: all together, then each where that does not
         hold."""
-        planned = self._planned()
-        new = [one for one in planned if one.name not in {edit.name for edit in self.best.edits}]
+        new = [one for one in self._planned() if one.name not in known]
+        known |= {one.name for one in new}
         if not new or self._left() <= 0:
             return
         together = (*self.best.edits, *new)
