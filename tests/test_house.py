@@ -30,7 +30,7 @@ ROOMS = {
     "source": Room("model", 1926, 14),
     "rulebook": Room("model source", 2631, 12),
     "check": Room(STATIC, 12436, 49),
-    "fix": Room(f"{STATIC} check", 7790, 40),
+    "fix": Room(f"{STATIC} check", 7652, 38),
     "recording": Room(STATIC, 8719, 43),
     "explanation": Room(f"{STATIC} check recording", 6982, 36),
     "survey": Room(f"{STATIC} check recording explanation", 1855, 14),

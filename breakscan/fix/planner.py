@@ -21,7 +21,7 @@ from breakscan.fix.registry import load_rewrite
 from breakscan.fix.result import Applied, Effect, FileRepair, Reason, Refused, assumes, differs, in_one_line
 from breakscan.fix.source_map import SourceMap
 from breakscan.fix.support.context import Declined, Edit, FileTree, OtherForm, RewriteContext
-from breakscan.fix.support.escapes import loud
+from breakscan.fix.support.purity import reads_code
 from breakscan.model.findings import Confidence, Finding, Kind, RewriteOffer, Site, SourceError, Verdict
 from breakscan.rulebook.config import FileSettings, Settings
 from breakscan.rulebook.library import load_library
@@ -421,8 +421,8 @@ def _breaks_anyhow(finding: Finding) -> bool:
 def _edit(context: RewriteContext, rewrite: str) -> Edit:
     """The edit of a rewrite, with all that it changes."""
     edit = load_rewrite(rewrite)(context)
-    if edit.is_safe and not edit.keeps_operations and (code := loud(context)) is not None:
-        edit = replace(edit, differences=[assumes(f"`{code}` must not see which operations run, or change them")])
+    if edit.is_safe and reads_code(context.tree.module):
+        edit = replace(edit, differences=[assumes("nothing may read the code of this file, or what it prints")])
     if "torch" in context.imports and not context.imports_torch:
         edit = replace(edit, differences=[*edit.differences, IMPORTS_TORCH])
     return edit

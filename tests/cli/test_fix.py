@@ -49,7 +49,7 @@ TWO = """import torch
 
 class Net(torch.nn.Module):
     def forward(self, x: torch.Tensor):
-        y = x * torch.arange(3).tolist()[2]
+        y = pow(x, 2)
         if y.sum() > 1:
             y = y * 2
         return y.cos()
@@ -62,7 +62,7 @@ def test_safe_edits_are_written_and_the_others_are_left(breakscan: Callable[...,
     assert (done.status, re.findall(r"^@@ .* @@ (.*)$", done.out, re.MULTILINE)) == (1, ["line 6 safe, line 7 unsafe"])
     written = breakscan("fix", "--write", ".")
     assert written.status == 0
-    assert choice.read_text() == TWO.replace("torch.arange(3).tolist()", "list(range(3))")
+    assert choice.read_text() == TWO.replace("pow(x, 2)", "x**2")
     assert re.findall(r"(written|safe|unsafe)$", written.err, re.MULTILINE) == ["written", "unsafe"]
     assert breakscan("fix", "--write", "--unsafe", ".").status == 0
     assert "y = torch.where(y.sum() > 1, y * 2, y)" in choice.read_text()

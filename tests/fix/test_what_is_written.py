@@ -126,30 +126,21 @@ def test_what_more_may_reach_is_changed_in_place(tmp_path: Path, line: str) -> N
 
 
 SAFE = """def f(x: torch.Tensor):
-    y = x * 2
-    return y[y < -1].any()
+    return pow(x * 2, 2)
 """
-NOT_SAFE = {
-    "another tensor may broadcast the mask": SAFE.replace("y < -1", "(y < -1) & flags"),
-    "a mode is entered": SAFE.replace("    return", "    with mode():\n        return"),
-    "a decorator is unknown": f"@decorated\n{SAFE}",
-    "the file has a mode": f"from torch.overrides import TorchFunctionMode\n\n\n{SAFE}",
-    "the file replaces a function of torch": f"torch.where = choose\n\n\n{SAFE}",
-    "the file casts": f"from torch import autocast\n\n\n{SAFE}",
-}
+READS_CODE = ("import inspect\n\nprint(inspect.getsource(f))", "from torch.overrides import TorchFunctionMode")
 
 
-def test_a_reduction_of_what_it_selects_itself_is_safe(tmp_path: Path) -> None:
+def test_the_operator_of_a_builtin_is_safe(tmp_path: Path) -> None:
     assert repaired(tmp_path, f"import torch\n\n\n{SAFE}", unsafe=False).changed
 
 
-@pytest.mark.parametrize("function", NOT_SAFE.values(), ids=NOT_SAFE)
-def test_where_that_is_not_plain_no_edit_is_safe(tmp_path: Path, function: str) -> None:
-    text = f"import torch\n\n\n{function}"
+@pytest.mark.parametrize("line", READS_CODE)
+def test_in_a_file_that_reads_code_or_operations_no_edit_is_safe(tmp_path: Path, line: str) -> None:
+    text = f"import torch\n\n\n{SAFE}\n\n{line}\n"
     assert not repaired(tmp_path, text, unsafe=False).changed
-    for one in repaired(tmp_path, text).applied:
-        assert one.differences
-        assert len(one.differences) <= 2
+    (one,) = repaired(tmp_path, text).applied
+    assert len(one.differences) == 1
 
 
 SHOWN = """import torch

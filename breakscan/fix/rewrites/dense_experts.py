@@ -16,13 +16,11 @@ from breakscan.fix.support import build
 from breakscan.fix.support import matchers as m
 from breakscan.fix.support.assignments import is_bound_once, is_read, is_read_outside, origin, plain_value, reads_of
 from breakscan.fix.support.context import Declined, Edit, OtherForm, Replacement, RewriteContext
-from breakscan.fix.support.escapes import is_local
 from breakscan.fix.support.masked import hits_of
-from breakscan.fix.support.names import read, written
 from breakscan.fix.support.operators import called
-from breakscan.fix.support.purity import refuse_breaks_in, why_not_pure
+from breakscan.fix.support.purity import is_local, refuse_breaks_in, why_not_pure
 from breakscan.fix.support.rows import Rows, of_all, tells_rows
-from breakscan.fix.support.walking import findall, nodes_named
+from breakscan.fix.support.walking import findall, fresh_name, nodes_named, read, written
 from breakscan.rulebook.torch_facts.not_measured import ONLY_LOOKED_AT
 
 _NUMBERS = ("nonzero", "argwhere")
@@ -213,9 +211,9 @@ class _Loop:
         if index == 1:
             turned = cst.Attribute(build.operand(mask), cst.Name("T"))
             truth = turned if context.fact(mask).dtype == "bool" else build.method(turned, "bool")
-        routed = self._new_name("is_routed")
+        routed = fresh_name(context.function, "is_routed")
         is_named = isinstance(truth, cst.Name) and is_bound_once(context, truth.value)
-        hit = cst.Name(truth.value) if isinstance(truth, cst.Name) and is_named else self._new_name("hit")
+        hit = cst.Name(truth.value) if isinstance(truth, cst.Name) and is_named else fresh_name(context.function, "hit")
         named = [] if is_named else [build.assignment(hit, truth)]
         named.append(build.assignment(routed, build.method(hit, "any", build.expression("-1"))))
         self.changes[line] = [line.with_changes(body=named[0].body), *named[1:]]
@@ -251,13 +249,6 @@ class _Loop:
         if found.count(True) != 1:
             raise Declined("it is not known which of the two indices selects the rows")
         return found.index(True)
-
-    def _new_name(self, name: str) -> cst.Name:
-        function = self.context.function
-        taken = {*read(function), *written(function)}
-        while name in taken:
-            name += "_"
-        return cst.Name(name)
 
     def _refuse_changes(self, name: str, most: int) -> None:
         """Declines if the loop assigns a name more often than expected, or changes it in place."""

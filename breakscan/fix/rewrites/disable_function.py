@@ -14,9 +14,8 @@ import libcst as cst
 from breakscan.fix.result import differs
 from breakscan.fix.support import matchers as m
 from breakscan.fix.support.context import Declined, Edit, RewriteContext
-from breakscan.fix.support.names import written
 from breakscan.fix.support.operators import called, what_costs
-from breakscan.fix.support.walking import code_children, findall, nodes_of
+from breakscan.fix.support.walking import code_children, findall, nodes_of, written
 from breakscan.model.findings import Confidence, Kind
 
 FEWEST_BREAKS = 2
@@ -65,7 +64,7 @@ def rewrite(context: RewriteContext) -> Edit:
         )
     disable = cst.Decorator(context.imported("torch.compiler.disable"))
     made = function.with_changes(decorators=[*function.decorators, disable])
-    return Edit({function: made}, [differs(f"`{name}` is no longer compiled")], keeps_operations=True)
+    return Edit({function: made}, [differs(f"`{name}` is no longer compiled")])
 
 
 def _may_compute(context: RewriteContext, node: cst.CSTNode) -> str | None:

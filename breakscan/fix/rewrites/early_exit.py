@@ -17,11 +17,10 @@ from breakscan.fix.support.assignments import defined, is_needed_outside
 from breakscan.fix.support.build import operand_of_and
 from breakscan.fix.support.checks import and_not_compiling, compiling
 from breakscan.fix.support.context import Declined, Edit, OtherForm, RewriteContext
-from breakscan.fix.support.names import read, written
 from breakscan.fix.support.operators import called
 from breakscan.fix.support.purity import refuse_breaks_in
 from breakscan.fix.support.tensor_test import asks_tensor, operands
-from breakscan.fix.support.walking import findall, walk
+from breakscan.fix.support.walking import findall, read, walk, written
 
 _HITS = frozenset({"any", "all", "sum", "max", "count_nonzero"})
 """Reductions of a mask by which a test asks if it selects anything."""
@@ -68,8 +67,10 @@ def _left(branch: cst.If) -> cst.Break | cst.Continue | cst.Return | None:
 
 def _if_not_compiling(context: RewriteContext, test: cst.BaseExpression) -> cst.BaseExpression:
     """The test without its tensors in compiled code; Python conditions of an ``or`` are still tested."""
-    if not isinstance(test, cst.BooleanOperation) or not isinstance(test.operator, cst.Or):
+    is_one = not isinstance(test, cst.BooleanOperation) or not isinstance(test.operator, cst.Or)
+    if is_one or all(asks_tensor(context, one) for one in operands(test)):
         return and_not_compiling(context, test)
+    assert isinstance(test, cst.BooleanOperation)
     sides = {}
     for name, side in (("left", test.left), ("right", test.right)):
         made = _if_not_compiling(context, side) if asks_tensor(context, side) else side.deep_clone()

@@ -13,7 +13,6 @@ import libcst as cst
 from breakscan.fix.result import Effect, differs
 from breakscan.fix.support.checks import and_not_compiling, block_of, breaking, guarded, is_caught, not_compiling
 from breakscan.fix.support.context import Declined, Edit, OtherForm, Replacement, RewriteContext, Statement
-from breakscan.fix.support.escapes import reads_code
 from breakscan.fix.support.purity import is_line_or_record, is_reporting, why_missed, why_shown
 
 _SILENT = differs("compiled code does not print, log or warn", Effect.OUTPUT)
@@ -56,10 +55,9 @@ def _silent(
     """An edit with which compiled code skips reports, and the tests above them."""
     reasons = [*(why_shown(context, one) for one in tests), *(_why_in_arguments(context, one) for one in statements)]
     differences = [differs(f"{one}, and compiled code skips it", Effect.STATE) for one in reasons if one][:1]
-    is_seen = reads_code(context.tree.module) or is_caught(context, statements[0])
-    if differences or is_seen or not all(_prints_or_logs(context, one) for one in statements):
+    if differences or is_caught(context, statements[0]) or not all(_prints_or_logs(context, one) for one in statements):
         differences.insert(0, _SILENT)
-    return Edit(replace, differences, keeps_operations=True)
+    return Edit(replace, differences)
 
 
 def _why_in_arguments(context: RewriteContext, statement: cst.CSTNode) -> str | None:

@@ -1,8 +1,8 @@
-"""``x[mask].sum()`` → ``torch.where(mask, x, 0.0).sum()``; a mean is divided by ``mask.sum()``, a count is that sum.
+"""``x[mask].sum()`` → ``torch.where(mask, x, 0.0).sum()``; a mean is divided by ``mask.sum()``.
 
-Elements outside the mask get a neutral value: zero for a sum, False for ``any``, True for ``all``, infinity for a
-minimum or maximum.  ``torch.where`` is used instead of a product, as NaN times zero is NaN.  The mask must select
-single elements, not rows, because ``torch.where`` aligns shapes at the last dimension.
+Elements outside the mask get a neutral value: zero for a sum, infinity for a minimum or maximum.  ``torch.where`` is
+used instead of a product, as NaN times zero is NaN.  The mask must select single elements, not rows, because
+``torch.where`` aligns shapes at the last dimension.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from breakscan.fix.support import build
 from breakscan.fix.support import matchers as m
 from breakscan.fix.support.context import Declined, Edit, OtherForm, RewriteContext
 from breakscan.fix.support.masked import (
-    COUNT,
     MEAN,
     NAN_GRADIENTS,
     ROUNDING,
@@ -31,6 +30,7 @@ from breakscan.fix.support.masked import (
     masked,
     may_require_gradient,
     name_of_loss,
+    refuse_poles,
     whole,
     zero,
 )
@@ -39,7 +39,7 @@ from breakscan.fix.support.purity import refuse_breaks_in, refuse_reads_of
 from breakscan.rulebook.torch_facts.not_measured import ELEMENTWISE_SETTINGS, OF_CLASSES, WEIGHTED
 
 _DIMENSION = m.Arg(keyword=None) | m.Arg(keyword=m.Name("dim") | m.Name("axis"))
-_REDUCTIONS = frozenset({"all", "amax", "amin", "any", "count_nonzero", "max", "mean", "min", "sum"})
+_REDUCTIONS = frozenset({"amax", "amin", "max", "mean", "min", "sum"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,22 +58,16 @@ def rewrite(context: RewriteContext) -> Edit:
     use = _use(context, leaf.node)
     if use.what == "loss":
         return _loss(context, use, leaf)
-    if use.what == "count":
-        return _count(context, use, leaf)
     found = masked(context, use.value, leaf.mask)
     bends = found.bends and may_require_gradient(context, use.value)
+    refuse_poles(context, use.value, found.leaves)
     value = whole(context, use.value, found.leaves)
-    hazard: Difference | None
-    if use.what in ("any", "all", "count_nonzero"):
-        _refuse_arguments(use)
-        made: cst.BaseExpression = _logical(context, use, leaf.mask, value)
-        hazard = None
-    elif use.what in ("sum", "mean"):
+    if use.what in ("sum", "mean"):
         arguments = _without_only_dimension(use)
         if use.what == "mean" and arguments:
             raise Declined("`mean` changes the dtype or keeps the dimension")
         summed = build.method(filled(context, leaf.mask, value, zero(context, use.value)), "sum")
-        made = summed.with_changes(args=[arg.deep_clone() for arg in arguments])
+        made: cst.BaseExpression = summed.with_changes(args=[arg.deep_clone() for arg in arguments])
         if use.what == "mean":
             hits = build.method(leaf.mask, "sum")
             if (choice := _zero_without_hits(context, use, leaf.mask)) is not None:
@@ -85,7 +79,7 @@ def rewrite(context: RewriteContext) -> Edit:
         _refuse_arguments(use)
         made, hazard = _extreme(context, use, leaf.mask, value)
     needs = conditions(context, leaf.mask, found.leaves)
-    return _edit(context, use, made, [*([hazard] if hazard is not None else []), *needs])
+    return _edit(context, use, made, [hazard, *needs])
 
 
 def _zero_without_hits(context: RewriteContext, use: _Use, mask: cst.BaseExpression) -> cst.IfExp | None:
@@ -129,17 +123,9 @@ def _attribute_use(
     context: RewriteContext, node: cst.BaseExpression, attribute: cst.Attribute
 ) -> _Use | cst.BaseExpression:
     name, above = attribute.attr.value, context.parent(attribute)
-    if (
-        name == "shape"
-        and isinstance(above, cst.Subscript)
-        and m.matches(above.slice[0].slice, m.Index(m.Integer("0")))
-    ):
-        return _Use(above, node, "count")
     if isinstance(above, cst.Call) and above.func is attribute:
         if name in _REDUCTIONS:
             return _Use(above, node, name, tuple(above.args))
-        if name == "numel" or (name == "size" and m.matches(above, m.Call(args=[m.Arg(m.Integer("0"))]))):
-            return _Use(above, node, "count")
         if (
             is_elementwise(context, above)
             or is_conversion(context, above)
@@ -158,8 +144,6 @@ def _argument_use(context: RewriteContext, node: cst.BaseExpression, arg: cst.Ar
         raise Declined("the selected elements are an argument of a class definition")
     function, method = called(context, call)
     package, _, name = (method or function or "").rpartition(".")
-    if function == "builtins.len":
-        return _Use(call, node, "count")
     if method is None and package == "torch" and name in _REDUCTIONS and call.args[0] is arg:
         return _Use(call, node, name, tuple(call.args[1:]))
     if name_of_loss(context, call) is not None:
@@ -198,25 +182,6 @@ def _without_only_dimension(use: _Use) -> list[cst.Arg]:
         if m.matches(arg, _DIMENSION) and not m.matches(arg.value, one):
             raise Declined(f"`{use.what}` reduces a dimension that a vector does not have")
     return [arg for arg in use.args if not m.matches(arg, _DIMENSION)]
-
-
-def _logical(
-    context: RewriteContext, use: _Use, mask: cst.BaseExpression, value: cst.BaseExpression
-) -> cst.BaseExpression:
-    if context.fact(use.value).dtype == "bool" and context.fact(use.value).certain:
-        if use.what == "all":
-            both = _beside(value, cst.BitOr(), build.inverted(mask))
-        else:
-            both = _beside(value, cst.BitAnd(), mask)
-        return build.method(both, "sum" if use.what == "count_nonzero" else use.what)
-    off = build.expression("1" if use.what == "all" else "0")
-    return build.method(filled(context, mask, value, off), use.what)
-
-
-def _beside(left: cst.BaseExpression, operator: cst.BaseBinaryOp, right: cst.BaseExpression) -> cst.BinaryOperation:
-    """``left operator right``; ``~m`` on the right needs no parentheses."""
-    made = build.copied(right) if isinstance(right, cst.UnaryOperation) else build.operand(right)
-    return cst.BinaryOperation(build.operand(left), operator, made)
 
 
 def _extreme(
@@ -272,35 +237,3 @@ def _filled_side(
     if not found.leaves:
         raise Declined(f"`{context.code(node)}` is not selected by the mask")
     return filled(context, mask, whole(context, node, found.leaves), zero(context, node)), found
-
-
-def _count(context: RewriteContext, use: _Use, leaf: Leaf) -> Edit:
-    """The number of selected elements, where floats are divided by it, or a function gets a test of it."""
-    found = masked(context, use.value, leaf.mask)
-    node: cst.BaseExpression = use.node
-    made: cst.BaseExpression = build.method(leaf.mask, "sum")
-    above = context.parent(node)
-    limit = _at_least(context, node)
-    if limit is not None:
-        node, number = limit
-        made = cst.Call(build.operand(cst.Attribute(made, cst.Name("clamp"))), [build.argument(number, "min")])
-        above = context.parent(node)
-    if isinstance(above, cst.BinaryOperation):
-        fact = context.fact(above.right if above.left is node else above.left)
-        if fact.is_tensor and fact.certain and fact.dtype == "float":
-            return Edit({node: made}, [COUNT, *conditions(context, leaf.mask, found.leaves)])
-    asked = context.parent(above) if isinstance(above, cst.ComparisonTarget) else above
-    arg = context.parent(asked) if isinstance(asked, cst.Comparison) else None
-    call = context.parent(arg) if isinstance(arg, cst.Arg) else None
-    if isinstance(call, cst.Call) and not (called(context, call)[0] or "").startswith(("torch.", "builtins.")):
-        return Edit({node: made}, [COUNT, *conditions(context, leaf.mask, found.leaves)])
-    raise Declined("the count is needed as a Python number: use `mask.sum()`, a tensor, instead")
-
-
-def _at_least(context: RewriteContext, node: cst.BaseExpression) -> tuple[cst.Call, cst.BaseExpression] | None:
-    """``max(count, 1)`` around a count, and the 1."""
-    call = context.parent(context.parent(node) or node)
-    if not isinstance(call, cst.Call) or not m.matches(call.func, m.Name("max")) or len(call.args) != 2:
-        return None
-    (other,) = [arg.value for arg in call.args if arg.value is not node]
-    return (call, other) if isinstance(other, cst.Integer) else None

@@ -15,7 +15,6 @@ from breakscan.fix.support import build
 from breakscan.fix.support import matchers as m
 from breakscan.fix.support.build import AUGMENTED, copied
 from breakscan.fix.support.context import Declined, Edit, OtherForm, RewriteContext
-from breakscan.fix.support.escapes import is_local
 from breakscan.fix.support.masked import (
     Leaf,
     conditions,
@@ -24,9 +23,10 @@ from breakscan.fix.support.masked import (
     leaf_at,
     leaf_of,
     masked,
+    refuse_poles,
     whole,
 )
-from breakscan.fix.support.purity import refuse_breaks_in
+from breakscan.fix.support.purity import is_local, refuse_breaks_in
 
 _OPERATORS: dict[type[cst.BaseAugOp], cst.BaseBinaryOp] = {**AUGMENTED, cst.BitXorAssign: cst.BitXor()}
 _OUTSIDE = differs(
@@ -59,6 +59,7 @@ def _of_assignment(context: RewriteContext, small: cst.Assign, leaf: Leaf) -> Ed
     found = masked(context, small.value, leaf.mask)
     if not any(one.node is leaf.node for one in found.leaves):
         raise Declined("the selected elements are reduced to a single value")
+    refuse_poles(context, small.value, found.leaves)
     value = whole(context, small.value, found.leaves)
     return _edit(context, small, target, value, [target, *found.leaves])
 
@@ -72,6 +73,7 @@ def _of_augmented(context: RewriteContext, small: cst.AugAssign, leaf: Leaf) -> 
         if not context.fact(small.value).is_tensor:
             raise Declined(f"`{context.plain(small.value)}` may have as many elements as the mask selects")
         others = masked(context, small.value, leaf.mask).leaves
+        refuse_poles(context, small.value, others)
     right = whole(context, small.value, others)
     right = copied(right) if isinstance(right, cst.UnaryOperation) else build.operand(right)
     value = cst.BinaryOperation(build.operand(leaf.owner), operator, right)

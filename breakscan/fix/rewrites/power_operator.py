@@ -10,7 +10,6 @@ import libcst as cst
 
 from breakscan.fix.support.build import operand
 from breakscan.fix.support.context import Declined, Edit, OtherForm, RewriteContext
-from breakscan.fix.support.escapes import reads_code
 from breakscan.fix.support.operators import is_builtin
 
 _SHORT = cst.Name | cst.Attribute | cst.BaseNumber
@@ -32,4 +31,4 @@ def rewrite(context: RewriteContext) -> Edit:
     binds_closer = isinstance(above, cst.BinaryOperation) and isinstance(above.operator, cst.Power)
     if binds_closer or isinstance(above, cst.Attribute | cst.Subscript | cst.Await | cst.Call) or node.lpar:
         made = made.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
-    return Edit({node: made}, keeps_operations=not reads_code(context.tree.module))
+    return Edit({node: made})

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import libcst as cst
 
-from breakscan.fix.result import Effect, differs
+from breakscan.fix.result import Effect, assumes, differs
 from breakscan.fix.support import matchers as m
 from breakscan.fix.support.build import call, copied
 from breakscan.fix.support.context import Declined, Edit, OtherForm, RewriteContext
 from breakscan.fix.support.operators import called, is_builtin, is_size, written_number
 
+_NOT_CALLED = assumes("nothing may see or replace `torch.arange`")
 _TOLIST = m.Call(func=m.Attribute(value=m.Call(), attr=m.Name("tolist")), args=[])
 
 
@@ -34,7 +35,7 @@ def rewrite(context: RewriteContext) -> Edit:
     for name in ("list", "range"):
         if not is_builtin(context, name, node):
             raise Declined(f"`{name}` may have another meaning in this file")
-    differences = []
+    differences = [_NOT_CALLED]
     if not _is_upwards(context, bounds):
         said = "if the end is before the start, the list is empty, and there is no RuntimeError"
         differences.append(differs(said, Effect.NO_LONGER_RAISES))

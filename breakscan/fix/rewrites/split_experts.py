@@ -13,9 +13,8 @@ from breakscan.fix.support import build
 from breakscan.fix.support import matchers as m
 from breakscan.fix.support.assignments import is_bound_once, reads_of
 from breakscan.fix.support.context import Declined, Edit, OtherForm, Replacement, RewriteContext
-from breakscan.fix.support.names import read, written
 from breakscan.fix.support.operators import called
-from breakscan.fix.support.walking import findall, nodes_named
+from breakscan.fix.support.walking import findall, fresh_name, nodes_named
 
 _ROW_BY_ROW = assumes("each part must be computed row by row, and the counts must add up to the rows")
 _ALL_ROWS = differs(
@@ -42,9 +41,7 @@ def rewrite(context: RewriteContext) -> Edit:
     parts = _named(context, split) or split
     loop = next((one for one in context.around(parts) if isinstance(one, cst.For | cst.ListComp)), None)
     outs = _outs(context, loop, parts)
-    name = cst.Name("expert")
-    while name.value in {*read(context.function), *written(context.function)}:
-        name = cst.Name(f"{name.value}_")
+    name = fresh_name(context.function, "expert")
     length = cst.Subscript(cst.Attribute(rows, cst.Name("shape")), [cst.SubscriptElement(cst.Index(cst.Integer("0")))])
     number = length.with_deep_changes(length.value, value=build.operand(counts))
     owner = build.call(context.imported("torch.repeat_interleave"), counts, output_size=length)

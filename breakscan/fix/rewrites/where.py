@@ -25,11 +25,10 @@ from breakscan.fix.support.build import (
     with_leading_lines,
 )
 from breakscan.fix.support.context import Declined, Edit, OtherForm, Replacement, RewriteContext
-from breakscan.fix.support.names import read, written
-from breakscan.fix.support.operators import operator_of, what_costs, written_number
+from breakscan.fix.support.operators import operator_of, poles, what_costs, written_number
 from breakscan.fix.support.purity import refuse_breaks_in, why_may_raise, why_not_pure
 from breakscan.fix.support.tensor_test import TensorTest, tensor_test
-from breakscan.fix.support.walking import findall
+from breakscan.fix.support.walking import findall, fresh_name, read
 from breakscan.rulebook.torch_facts.operators import Shape
 
 BOTH_COMPUTED = differs(
@@ -51,19 +50,13 @@ def rewrite(context: RewriteContext) -> Edit:
     return edit
 
 
-_POLES = m.Name(m.MatchRegex("div|divide|log(2|10|1p)?|r?sqrt|reciprocal|acos|asin"))
-
-
 def _refuse_poles(context: RewriteContext, test: cst.BaseExpression, made: cst.CSTNode) -> None:
     """Declines where the test keeps values away for which a gradient is infinite: `torch.where` makes it NaN."""
     compared = [one.comparator for one in test.comparisons] if isinstance(test, cst.Comparison) else []
     if not all(isinstance(written_number(one), int | float) for one in compared):
         return
     tested = _values_in(context, test)
-    divisions = findall(made, m.BinaryOperation(operator=m.Divide()))
-    poles: list[tuple[cst.CSTNode, cst.CSTNode]] = [(one, one.right) for one in divisions]  # type: ignore[attr-defined]
-    poles += [(one, one) for one in findall(made, m.Call(_POLES | m.Attribute(attr=_POLES)))]
-    for one, where in poles:
+    for one, where in poles(made):
         if tested & _values_in(context, where):
             code = context.plain(one)
             raise Declined(f"`{code}` would be computed for all values, and gradients may become NaN: clamp the value")
@@ -302,16 +295,10 @@ class _Branch:
         for test in tests:
             is_opposite = is_inverted(test)
             value = cst.ensure_type(test, cst.UnaryOperation).expression if is_opposite else test
-            name = cst.Name(self._fresh("condition" if len(tests) == 1 else f"condition_{len(names) + 1}"))
+            name = fresh_name(self.function, "condition" if len(tests) == 1 else f"condition_{len(names) + 1}")
             lines.append(assignment(name, copied(value)))
             names.append(cst.UnaryOperation(cst.BitInvert(), name) if is_opposite else name)
         return names
-
-    def _fresh(self, name: str) -> str:
-        taken = {*written(self.function), *read(self.function)}
-        while name in taken:
-            name += "_"
-        return name
 
     # -- lines --------------------------------------------------------------------------------------------------
 

@@ -10,8 +10,7 @@ import libcst as cst
 
 from breakscan.fix.support import matchers as m
 from breakscan.fix.support.context import Declined, RewriteContext
-from breakscan.fix.support.names import read, written
-from breakscan.fix.support.walking import findall, nodes_named, nodes_of
+from breakscan.fix.support.walking import findall, nodes_named, nodes_of, read, written
 
 _INNER = (cst.Lambda, cst.ListComp, cst.SetComp, cst.DictComp, cst.GeneratorExp)
 _LOOPS = (cst.For, cst.While)

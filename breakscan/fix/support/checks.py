@@ -10,10 +10,9 @@ from breakscan.fix.support import matchers as m
 from breakscan.fix.support.assignments import is_needed_outside
 from breakscan.fix.support.build import copied, operand_of_and
 from breakscan.fix.support.context import Declined, OtherForm, RewriteContext, Statement
-from breakscan.fix.support.names import read, written
 from breakscan.fix.support.operators import reads_values
 from breakscan.fix.support.purity import why_missed
-from breakscan.fix.support.walking import findall, walk
+from breakscan.fix.support.walking import findall, read, walk, written
 from breakscan.rulebook.torch_facts.not_measured import TRUE_WHILE_TRACING
 
 _COMPILING = m.Attribute(attr=m.Name("is_compiling"))

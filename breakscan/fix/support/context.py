@@ -11,8 +11,7 @@ import libcst as cst
 
 from breakscan.fix.result import Difference
 from breakscan.fix.support.build import copied
-from breakscan.fix.support.names import written
-from breakscan.fix.support.walking import code_children, nodes_of, spans_in
+from breakscan.fix.support.walking import code_children, nodes_of, spans_in, written
 from breakscan.model.facts import UNKNOWN, Fact, FileFacts, Span
 from breakscan.model.findings import Finding, Mode, Site
 
@@ -38,12 +37,11 @@ class Edit:
     """A change of one file.
 
     ``replace`` maps nodes of the tree to their replacements.  ``differences`` are what the edit changes besides speed;
-    none for a safe edit.  ``keeps_operations`` says that the same tensor operations run in the same order.
+    none for a safe edit, with which the same tensor operations run in the same order.
     """
 
     replace: Mapping[cst.CSTNode, Replacement]
     differences: Sequence[Difference] = ()
-    keeps_operations: bool = False
 
     @property
     def is_safe(self) -> bool:

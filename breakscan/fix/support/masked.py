@@ -18,9 +18,10 @@ from breakscan.fix.support.operators import (
     is_conversion,
     is_elementwise,
     keeps_zero_gradients,
+    poles,
 )
 from breakscan.fix.support.purity import why_not_pure
-from breakscan.fix.support.walking import findall
+from breakscan.fix.support.walking import findall, walk
 from breakscan.rulebook.torch_facts.not_measured import OF_MODULES
 
 _LINEAR = (cst.Add, cst.Subtract)
@@ -126,6 +127,14 @@ def masked(context: RewriteContext, node: cst.BaseExpression, mask: cst.BaseExpr
     found = Masked()
     _collect(context, node, found, context.plain(mask))
     return found
+
+
+def refuse_poles(context: RewriteContext, node: cst.BaseExpression, leaves: Sequence[Leaf]) -> None:
+    """Declines where the mask may keep values away for which a gradient is infinite: `torch.where` makes it NaN."""
+    for one, part in poles(node) if may_require_gradient(context, node) else ():
+        if any(leaf.node in walk(part) for leaf in leaves):
+            code = context.plain(one)
+            raise Declined(f"`{code}` would be computed for all elements, and gradients may become NaN: clamp it")
 
 
 def _collect(context: RewriteContext, node: cst.BaseExpression, found: Masked, mask: str) -> None:
@@ -326,7 +335,6 @@ ROUNDING = differs("the numbers are added in a different order, so the last digi
 MEAN = differs(
     "float16 numbers are added in float16; a mean of integers does not raise", Effect.VALUES, Effect.NO_LONGER_RAISES
 )
-COUNT = differs("the count is a tensor, and does not fit in float16 above 65504", Effect.TYPES, Effect.VALUES)
 
 
 def may_require_gradient(context: RewriteContext, node: cst.BaseExpression) -> bool:

@@ -9,8 +9,7 @@ import libcst as cst
 
 from breakscan.fix.support import matchers as m
 from breakscan.fix.support.context import RewriteContext
-from breakscan.fix.support.names import written
-from breakscan.fix.support.walking import findall
+from breakscan.fix.support.walking import findall, written
 from breakscan.rulebook.torch_facts.not_measured import (
     CONVERTS_WHERE_GIVEN,
     INPLACE_AT,
@@ -246,6 +245,17 @@ def what_costs(context: RewriteContext, node: cst.CSTNode) -> str | None:
         if isinstance(one, cst.BinaryOperation) and isinstance(one.operator, cst.MatrixMultiply):
             return context.code(one)
     return None
+
+
+_DIVISION = m.BinaryOperation(operator=m.Divide())
+_POLES = m.Name(m.MatchRegex("div|divide|log(2|10|1p)?|r?sqrt|reciprocal|acos|asin"))
+
+
+def poles(node: cst.CSTNode) -> list[tuple[cst.CSTNode, cst.CSTNode]]:
+    """The parts of code whose gradient is infinite for some values, each with the code of these values."""
+    divisions = [cst.ensure_type(one, cst.BinaryOperation) for one in findall(node, _DIVISION)]
+    calls = findall(node, m.Call(_POLES | m.Attribute(attr=_POLES)))
+    return [*((one, one.right) for one in divisions), *((one, one) for one in calls)]
 
 
 _CONSTANT = m.Attribute(

@@ -1,14 +1,17 @@
-"""Side effects of code, and other breaks in it: the reasons not to run it once more, again or not at all."""
+"""Side effects of code, other breaks in it, and what may see it: reasons not to run it once more or not at all, and
+for an edit not to be safe.
+"""
 
 from __future__ import annotations
 
 import builtins
 from collections.abc import Iterator
+from functools import lru_cache
 
 import libcst as cst
 
 from breakscan.fix.support import matchers as m
-from breakscan.fix.support.assignments import defined
+from breakscan.fix.support.assignments import defined, is_outer, is_read
 from breakscan.fix.support.context import Declined, RewriteContext
 from breakscan.fix.support.operators import (
     called,
@@ -17,16 +20,18 @@ from breakscan.fix.support.operators import (
     is_builtin,
     is_measured,
     leaves_arguments,
+    makes_new,
     raises_for_values,
     reads_values,
     writes,
 )
-from breakscan.fix.support.walking import nodes_named
+from breakscan.fix.support.walking import findall, nodes_named
 from breakscan.model.facts import Fact
 from breakscan.model.findings import Verdict
 from breakscan.rulebook.torch_facts.not_measured import (
     CHANGES_MORE_THAN_IT_RETURNS,
     COPIED_BETWEEN_DEVICES,
+    ONLY_LOOKED_AT,
     SHOWS_THE_MEMORY,
     TAKES_FUNCTIONS_OR_FLAGS,
 )
@@ -328,3 +333,75 @@ def _others(context: RewriteContext) -> Iterator[tuple[cst.CSTNode, str]]:
         node = context.tree.at(one.site)
         if node is not None:
             yield node, one.rule
+
+
+# -- what may reach a tensor, or see operations ----------------------------------------------------------------------
+
+_INNER = (cst.Lambda, cst.ListComp, cst.SetComp, cst.DictComp, cst.GeneratorExp, cst.ClassDef)
+_MADE_BY_OPERATORS = (cst.BinaryOperation, cst.UnaryOperation, cst.Comparison)
+_LOOKED_AT = ONLY_LOOKED_AT | {"size", "dim", "numel", "is_floating_point"}
+_REPLACES_OUTPUT = m.AssignTarget(m.Attribute(m.Name("sys"), m.Name("stdout") | m.Name("stderr")))
+_READS_CODE = frozenset(
+    "getsource getsourcelines __code__ script symbolic_trace exec mock patch globals"
+    " TorchFunctionMode TorchDispatchMode __torch_function__ __torch_dispatch__"
+    " redirect_stdout redirect_stderr Handler setLoggerClass".split()
+)
+
+
+def is_local(context: RewriteContext, name: cst.Name) -> bool:
+    """True if a name holds a tensor that the function made, and that nothing else can reach."""
+    function = context.function
+    if is_outer(context, name.value) or findall(function, m.Yield() | m.Await() | m.Global() | m.Nonlocal()):
+        return False
+    return all(_keeps_it(context, one) for one in nodes_named(function, name.value))
+
+
+def _keeps_it(context: RewriteContext, name: cst.Name) -> bool:
+    """True if a use of a name neither binds it to a tensor from elsewhere nor hands the tensor on."""
+    above = context.parent(name)
+    around = next((one for one in context.around(name) if isinstance(one, (*_INNER, cst.FunctionDef))), None)
+    if around is not context.function:
+        return False
+    if isinstance(above, cst.Arg) and above.keyword is name:
+        return True
+    if not is_read(context, name):
+        line = context.parent(above) if isinstance(above, cst.AssignTarget) else None
+        return isinstance(line, cst.Assign) and len(line.targets) == 1 and _is_made(context, line.value)
+    if isinstance(above, cst.BinaryOperation | cst.Comparison | cst.ComparisonTarget | cst.UnaryOperation | cst.Return):
+        return True
+    if isinstance(above, cst.AugAssign):
+        return above.target is name
+    if isinstance(above, cst.Attribute):
+        call = context.parent(above)
+        return above.attr.value in _LOOKED_AT or (isinstance(call, cst.Call) and makes_new(context, call))
+    if isinstance(above, cst.Arg):
+        call = context.parent(above)
+        return isinstance(call, cst.Call) and makes_new(context, call)
+    if isinstance(above, cst.Subscript):
+        # `x[i] = v` and `x[i] + 1` keep no part of it.
+        user = context.parent(above)
+        return isinstance(_outside(context, user), cst.AssignTarget) or isinstance(
+            user, cst.AugAssign | cst.BinaryOperation | cst.Comparison
+        )
+    return isinstance(_outside(context, above), cst.Return)
+
+
+def _outside(context: RewriteContext, node: cst.CSTNode | None) -> cst.CSTNode | None:
+    """The parent of the tuples that a node is in, or the node itself."""
+    while isinstance(node, cst.Element | cst.Tuple):
+        node = context.parent(node)
+    return node
+
+
+def _is_made(context: RewriteContext, value: cst.BaseExpression) -> bool:
+    if isinstance(value, cst.Call):
+        return makes_new(context, value)
+    return isinstance(value, _MADE_BY_OPERATORS) and context.fact(value).is_tensor and context.fact(value).certain
+
+
+@lru_cache(maxsize=16)
+def reads_code(module: cst.Module) -> bool:
+    """True if a file may read its own code or what it prints, compile it in other ways than ``torch.compile``, or see
+    operations."""
+    names = {cst.ensure_type(one, cst.Name).value for one in findall(module, m.Name())}
+    return not _READS_CODE.isdisjoint(names) or bool(findall(module, _REPLACES_OUTPUT))

@@ -11,9 +11,8 @@ from breakscan.fix.support import build
 from breakscan.fix.support import matchers as m
 from breakscan.fix.support.assignments import defined
 from breakscan.fix.support.context import Declined, RewriteContext
-from breakscan.fix.support.names import read
 from breakscan.fix.support.operators import called, is_elementwise, writes
-from breakscan.fix.support.walking import findall
+from breakscan.fix.support.walking import findall, read
 from breakscan.rulebook.torch_facts.not_measured import CONVERTS_WHERE_GIVEN
 from breakscan.rulebook.torch_facts.operators import operator
 

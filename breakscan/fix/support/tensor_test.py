@@ -24,8 +24,6 @@ from breakscan.fix.support.purity import why_may_raise, why_not_pure
 from breakscan.fix.support.walking import findall
 
 EQUAL = frozenset({"torch.equal", "torch.Tensor.equal"})
-ALLCLOSE = frozenset({"torch.allclose", "torch.Tensor.allclose"})
-NONZERO = frozenset({"torch.is_nonzero", "torch.Tensor.is_nonzero"})
 
 ALL_COMPUTED = differs("all tests are computed, and any of them may raise", Effect.RAISES)
 
@@ -169,11 +167,6 @@ class _Reader:
             name = self.context.dotted(test.func) or ""
             if name in EQUAL:
                 return self._equal(test, negated)
-            if name in ALLCLOSE:
-                close = method(self._isclose(test), "all")
-                return inverted(close) if negated else close
-            if name in NONZERO:
-                return compared_with_zero(self._arguments(test, 1)[0], negated)
         fact = self.context.fact(test)
         if fact.kind == "number":
             raise Declined(f"`{self.context.code(test)}` is a number read from a tensor")
@@ -185,21 +178,20 @@ class _Reader:
             return compared_with_zero(test, negated)
         return inverted(test) if negated else copied(test)
 
-    def _arguments(self, node: cst.Call, number: int) -> list[cst.BaseExpression]:
-        """The tensors that a function or method compares."""
-        given: list[cst.BaseExpression] = []
-        if self.context.method(node) is not None:
-            given.append(cst.ensure_type(node.func, cst.Attribute).value)
-        given += [one.value for one in node.args if one.keyword is None and not one.star]
-        if len(given) < number:
+    def _compared(self, node: cst.Call) -> list[cst.BaseExpression]:
+        """The two tensors that a function or method compares."""
+        is_method = self.context.method(node) is not None
+        owner = [cst.ensure_type(node.func, cst.Attribute).value] if is_method else []
+        given = [*owner, *(one.value for one in node.args if one.keyword is None and not one.star)]
+        if len(given) < 2:
             raise Declined(f"`{self.context.code(node)}` has keyword or starred arguments")
-        for one in given[:number]:
+        for one in given[:2]:
             if not self.context.fact(one).is_tensor and self.context.fact(one).kind != "unknown":
                 raise Declined(f"`{self.context.code(one)}` is not known to be a tensor")
-        return given
+        return given[:2]
 
     def _equal(self, node: cst.Call, negated: bool) -> cst.BaseExpression:
-        one, other = self._arguments(node, 2)[:2]
+        one, other = self._compared(node)
         if self.context.code(one) == self.context.code(other):
             raise Declined(f"`{self.context.code(node)}` is false only for NaN: test `torch.isnan` instead, or nothing")
         single = self.context.fact(one).zero_dim and self.context.fact(other).zero_dim
@@ -213,13 +205,6 @@ class _Reader:
             self.when.append(When(same, negated))
         made = compared(one, cst.NotEqual() if negated else cst.Equal(), other)
         return made if single else method(made, "any" if negated else "all")
-
-    def _isclose(self, node: cst.Call) -> cst.BaseExpression:
-        self._arguments(node, 2)
-        if not isinstance(node.func, cst.Attribute):
-            return node.with_deep_changes(node, func=self.context.imported("torch.isclose")).deep_clone()
-        function = cst.Attribute(operand(node.func.value), cst.Name("isclose"))
-        return cst.Call(function, [one.deep_clone() for one in node.args])
 
 
 def _like(context: RewriteContext, right: cst.BaseExpression, both: bool) -> cst.BaseBinaryOp:
@@ -264,6 +249,6 @@ def _asked(context: RewriteContext, test: cst.BaseExpression) -> Sequence[cst.CS
         return _asked(context, test.expression)
     if isinstance(test, cst.BooleanOperation):
         return [one for part in operands(test) for one in _asked(context, part)]
-    if isinstance(test, cst.Call) and context.dotted(test.func) in EQUAL | ALLCLOSE | NONZERO:
+    if isinstance(test, cst.Call) and context.dotted(test.func) in EQUAL:
         return [one.value for one in test.args]
     return [test]

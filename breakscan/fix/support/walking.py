@@ -1,9 +1,10 @@
-"""Walks over the nodes of libcst, and their positions, in a fraction of the time that its visitors take."""
+"""Walks over the nodes of libcst, their positions, and the names that code reads and binds, in a fraction of the time
+that visitors take."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import fields
 from functools import cache, lru_cache
 from operator import attrgetter
@@ -19,6 +20,8 @@ from breakscan.model.facts import Span
 
 MOST_KEPT = 128
 """The number of nodes whose contents are cached: rewrites look through one function again and again."""
+MOST_NAMES_KEPT = 2_048
+"""The number of nodes whose names are cached."""
 
 _FIRST: dict[type[cst.CSTNode], tuple[str, ...]] = {
     cst.Arg: ("star", "keyword"),
@@ -158,6 +161,98 @@ def _names_in(node: cst.CSTNode) -> dict[str, tuple[cst.Name, ...]]:
         name = cst.ensure_type(one, cst.Name)
         found.setdefault(name.value, []).append(name)
     return {text: tuple(these) for text, these in found.items()}
+
+
+_TEXTS: dict[type[cst.CSTNode], tuple[str, str]] = {
+    cst.AnnAssign: ("target", "annotation value"),
+    cst.Arg: ("", "value"),
+    cst.AsName: ("name", ""),
+    cst.AssignTarget: ("target", ""),
+    cst.Attribute: ("", "value"),
+    cst.AugAssign: ("target", "target value"),
+    cst.ClassDef: ("name", "decorators bases keywords body"),
+    cst.CompFor: ("target", "iter ifs inner_for_in"),
+    cst.Del: ("target", ""),
+    cst.For: ("target", "iter body orelse"),
+    cst.FunctionDef: ("name", "decorators params returns body"),
+    cst.MatchAs: ("name", "pattern"),
+    cst.MatchMapping: ("rest", "elements"),
+    cst.MatchStar: ("name", ""),
+    cst.NamedExpr: ("target", "value"),
+    cst.Param: ("name", "annotation default"),
+}
+"""The fields of nodes that bind names, and of those that hold names which are no variables, with the fields to read."""
+_FIELDS = {kind: (binds.split(), reads.split()) for kind, (binds, reads) in _TEXTS.items()}
+
+
+class _Names:
+    def __init__(self) -> None:
+        self.read: dict[str, None] = {}
+        self.bound: dict[str, None] = {}
+
+    def add(self, node: Any) -> None:
+        """Adds the names of a node, or of several, and of those below."""
+        kind = type(node)
+        if kind is cst.Name:
+            self.read[node.value] = None
+        elif kind is cst.ImportAlias:
+            self.bound[node.evaluated_alias or node.evaluated_name.split(".")[0]] = None
+        elif kind in _FIELDS:
+            binds, reads = _FIELDS[kind]
+            for field in binds:
+                self.bind(getattr(node, field))
+            for field in reads:
+                self.add(getattr(node, field))
+        elif node is not None:
+            for child in node if kind in (list, tuple) else code_children(node):
+                self.add(child)
+
+    def bind(self, target: cst.CSTNode | None) -> None:
+        if isinstance(target, cst.Name):
+            self.bound[target.value] = None
+        elif isinstance(target, cst.Tuple | cst.List):
+            for element in target.elements:
+                self.bind(element.value)
+        elif isinstance(target, cst.StarredElement):
+            self.bind(target.value)
+        else:
+            self.add(target)
+
+
+@lru_cache(maxsize=MOST_NAMES_KEPT)
+def _names_of_one(node: cst.CSTNode) -> _Names:
+    found = _Names()
+    found.add(node)
+    return found
+
+
+def _names(nodes: cst.CSTNode | Iterable[cst.CSTNode]) -> _Names:
+    if isinstance(nodes, cst.CSTNode):
+        return _names_of_one(nodes)
+    found = _Names()
+    for node in nodes:
+        found.add(node)
+    return found
+
+
+def read(nodes: cst.CSTNode | Iterable[cst.CSTNode]) -> list[str]:
+    """The names that code reads, in order, each once, including those in inner functions and comprehensions."""
+    return list(_names(nodes).read)
+
+
+def written(nodes: cst.CSTNode | Iterable[cst.CSTNode]) -> list[str]:
+    """The names that code binds: by assignment, ``for``, ``with``, ``case``, ``import``, ``def``, ``:=`` or ``del``.
+
+    Names of inner functions and comprehensions are included, so the result may contain too many names, never too few.
+    """
+    return list(_names(nodes).bound)
+
+
+def fresh_name(function: cst.CSTNode, name: str) -> cst.Name:
+    """A name that code neither reads nor binds, with underscores at its end if needed."""
+    while name in _names(function).read or name in _names(function).bound:
+        name += "_"
+    return cst.Name(name)
 
 
 def spans_in(module: cst.Module) -> dict[cst.CSTNode, Span]:

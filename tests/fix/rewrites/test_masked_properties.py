@@ -26,7 +26,6 @@ OTHERS = [
     "torch.where({0} > 0, {0}, {1})",
 ]
 ENDS = ["sum()", "mean()", "sum(dtype=torch.float64)", "max()", "min()", "amax()"]
-TESTS = ["({} > 0.3).any()", "({} <= 1).all()", "({}).any()"]
 VALUES = st.floats(-2, 2, width=32) | st.sampled_from([0.0, 1.0, -1.0, float("inf"), float("-inf"), float("nan")])
 
 
@@ -113,9 +112,8 @@ def test_updates_in_place(given: tuple[Any, Any], mask: str, operator: str, valu
 
 
 @settings(max_examples=20, deadline=None)
-@given(arguments(), st.sampled_from(MASKS), st.sampled_from([*LINEAR, *OTHERS]), st.sampled_from([*ENDS, *TESTS]))
+@given(arguments(), st.sampled_from(MASKS), st.sampled_from([*LINEAR, *OTHERS]), st.sampled_from(ENDS))
 def test_reductions(given: tuple[Any, Any], mask: str, value: str, end: str) -> None:
     picked = value.format("z[on]", "(y * x.sin())[on]")
-    whole = end.format(picked) if "{" in end else f"({picked}).{end}"
-    text = program("z = x.sin()", f"on = {mask}", f"return {whole}, x, y")
+    text = program("z = x.sin()", f"on = {mask}", f"return ({picked}).{end}, x, y")
     compare(text, "masked-reduction", given, raises=True)
