@@ -31,7 +31,7 @@ ROOMS = {
     "rulebook": Room("model source", 2631, 12),
     "check": Room(STATIC, 12436, 49),
     "fix": Room(f"{STATIC} check", 7652, 38),
-    "recording": Room(STATIC, 8719, 43),
+    "recording": Room(STATIC, 8717, 43),
     "explanation": Room(f"{STATIC} check recording", 6982, 36),
     "survey": Room(f"{STATIC} check recording explanation", 1855, 14),
     "prove": Room(f"{STATIC} check fix recording explanation", 11727, 39),

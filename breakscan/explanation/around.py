@@ -99,7 +99,6 @@ def _line(stack: Sequence[StackFrame], context: ExplainContext) -> StackFrame:
     return next(iter(reversed(context.not_torchs(stack))), StackFrame(_UNKNOWN.path, 1, ""))
 
 
-_STANCE = 'torch.compiler.set_stance("{}")'
 _WHY: Mapping[str, tuple[str, str | None]] = {
     "force_eager": ("{stance} was in force, under which nothing compiled runs", "outside-stance"),
     "eager_on_recompile": ("no version fitted, and {stance} was in force, which makes none", "warm-up-before-stance"),
@@ -107,8 +106,6 @@ _WHY: Mapping[str, tuple[str, str | None]] = {
     DISPATCH_MODE: ("{mode} was active, a dispatch mode, under which each operation runs on its own", "outside-mode"),
 }
 """Why calls ran eager, and the name of the remedy, by the stance."""
-_About = Code | str
-"""The callee, as in :class:`.run_totals.Ran`: what shares its code is one."""
 
 
 def _eager_calls(processes: Processes, frames: Iterable[UncompiledFrame], context: ExplainContext) -> Iterator[Problem]:
@@ -119,8 +116,8 @@ def _eager_calls(processes: Processes, frames: Iterable[UncompiledFrame], contex
     """
     called = Inherited(processes, CompileCalled, attrgetter("key"))
     met_limit = past_limit(processes)
-    all_calls: Counter[_About] = Counter()
-    eager: dict[tuple[_About, str], list[tuple[CompileCalled, EagerCallsRan]]] = defaultdict(list)
+    all_calls: Counter[Code | str] = Counter()
+    eager: dict[tuple[Code | str, str], list[tuple[CompileCalled, EagerCallsRan]]] = defaultdict(list)
     for process, records in enumerate(processes):
         for ran in {one.key: one for one in records if isinstance(one, CallsRan)}.values():
             if (call := called.get(process, ran.key)) is not None:
@@ -139,7 +136,7 @@ def _eager_calls(processes: Processes, frames: Iterable[UncompiledFrame], contex
         is_explained = frame is not None and stance == DEFAULT_STANCE
         known, _, mode = stance.partition(":")
         why, helps = _WHY.get(known, ("{stance} was in force", None))
-        why = why.format(stance=_STANCE.format(stance), mode=mode)
+        why = why.format(stance=f'torch.compiler.set_stance("{stance}")', mode=mode)
         # The call that met the limit compiled nothing, and is none of those that were timed.
         met = met_limit[first.code] if is_explained else 0
         calls = sum(ran.calls for _, ran in parts) + met
@@ -230,16 +227,23 @@ def _plain_calls(processes: Processes, context: ExplainContext) -> Iterator[Prob
         if line in starts or calls_given:
             # The line calls both, to compare them.
             continue
-        compiled = f"what torch.compile returned ({where.path}:{where.line})" if where else "what is compiled"
+        part_of = f"what torch.compile returned ({where.path}:{where.line})" if where else "what is compiled"
+        what, why = "calls the plain model", f"compiled, as a part of {part_of}; here it is called as it is"
+        helps = ["call-compiled", "compile-in-place", "eager-on-purpose"]
+        if any(ran.is_copy for ran in group):
+            what, why = (
+                "calls a copy that is not compiled",
+                "compiled; what is called here is a copy of it as it was before",
+            )
+            helps[:2] = ["compile-copy"]
         yield _problem(
             ProblemKind.PLAIN_CALLS,
             line,
             context,
             functions=(name,),
-            what="calls the plain model",
-            why=f"{name} is compiled, as a part of {compiled}; here it is called as it is, and runs eager"
-            f"{_how_much(group)}",
-            remedies=(remedy("call-compiled"), remedy("compile-in-place"), remedy("eager-on-purpose")),
+            what=what,
+            why=f"{name} is {why}, and runs eager{_how_much(group)}",
+            remedies=[remedy(one) for one in helps],
             count=max(1, sum(ran.calls for ran in group)),
             cost=sum(ran.seconds for ran in group) or None,
         )
@@ -344,13 +348,15 @@ def _bypassed_caches(
                 groups[site, use.cache, use.reason].append((compiled, line))
     for (site, cache, reason), found in groups.items():
         first, line = found[0]
-        bypass = cache_bypass(reason)
+        bypass, helps = cache_bypass(reason), None
         applied = _APPLIED.search(context.sources.line(line.path, line.line) or "") if line else None
         if bypass.is_autograd_function:
             called = applied[1] if applied else "a subclass of torch.autograd.Function"
             because = f"the graph calls {called}, on whose code the key of the cache does not depend"
+            helps = "cache-autograd-functions"
         elif bypass.function:
             because = f"the graph calls {bypass.function}, which torch does not know to be safe to store"
+            helps = "autocast-outside" if "autocast" in bypass.function else None
         else:
             because = f"torch says: {bypass.clause}"
         yield _problem(
@@ -362,7 +368,7 @@ def _bypassed_caches(
             functions=(first.function,),
             what=f"bypasses the {cache} cache",
             why=f"nothing is stored, so each start of the program compiles it again: {because}",
-            remedies=(remedy("cache-autograd-functions") if bypass.is_autograd_function else None,),
+            remedies=(remedy(helps) if helps else None,),
             count=len(found),
             reason=reason,
         )

@@ -308,10 +308,6 @@ def recompiles(
     return sorted(found, key=lambda recompile: recompile.origin is not Origin.USER)
 
 
-_Broken = Mapping[tuple[str, int], StackFrame]
-"""The lines of breaks, by path and line of the calls that led to them."""
-
-
 class _Process:
     """The recompiles of a process, with what else was recorded of the functions."""
 
@@ -362,6 +358,7 @@ def _seconds_again(compile_id: str, versions: Mapping[str, CompiledFrame], first
     return (version.seconds if version else 0.0) + (backward.backward_seconds if backward else 0.0)
 
 
+_Broken = Mapping[tuple[str, int], StackFrame]
 _Values = tuple[str | None, str | None]
 """The old and the new value of a guard."""
 
@@ -400,10 +397,12 @@ class _Causes:
     def number(
         self, frame: Code, guard: ParsedGuard, values: _Values, trigger: Caller | None, *, begins_call: bool
     ) -> int:
-        kind = _SPREADING.get(guard.kind, _SAME.get(guard.kind, guard.kind).value)
+        kind, last = _SPREADING.get(guard.kind, _SAME.get(guard.kind, guard.kind).value), self.last
+        # What follows a change without a call is part of the same call.
+        unplaced = last if last is not None and last.trigger is None and last.kind == kind else None
         about = (trigger, kind) if guard.kind in _SPREADING else (trigger, kind, guard.subject)
-        change = None if begins_call else self.changes.get(about, self._unplaced(kind))
-        if change is None or not change.brings(frame, guard, values, is_last=change is self.last):
+        change = None if begins_call else self.changes.get(about, unplaced)
+        if change is None or not change.brings(frame, guard, values, is_last=change is last):
             same_kind = _SAME.get(guard.kind, guard.kind)
             subject = _INDEX.sub("", guard.subject) if guard.kind is ChangeKind.NUMBER else guard.subject
             change = _Change(f"{frame.path}:{frame.line}:{same_kind.value}:{subject}", trigger, kind)
@@ -412,11 +411,6 @@ class _Causes:
         change.frames.add(frame)
         change.values.add(values)
         return self.numbers.setdefault((change.trigger, change.name), len(self.numbers))
-
-    def _unplaced(self, kind: str) -> _Change | None:
-        """The last change, if it has no call and is of that kind: what follows it is part of the same call."""
-        last = self.last
-        return last if last is not None and last.trigger is None and last.kind == kind else None
 
 
 def _closest_guards(process: Iterable[RecompileSeen]) -> list[FailedGuard | None]:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from breakscan.recording.hooks.around import LoadedKeysHook, MethodHook, PlainCallHook, SavedKeysHook
+from breakscan.recording.hooks.around import CopyHook, LoadedKeysHook, MethodHook, PlainCallHook, SavedKeysHook
 from breakscan.recording.hooks.exports import AheadHook, AotHook, DraftHook, ExportHook
 from breakscan.recording.hooks.frames import BreakHook, BytecodeHook, FrameHook
 from breakscan.recording.hooks.graphs import BackwardLineHook, CudaGraphSkipHook, GraphHook
@@ -49,6 +49,7 @@ HOOKS: tuple[type[Hook], ...] = (
     CudaGraphSkipHook,
     ProfileHook,
     PlainCallHook,
+    CopyHook,
     MethodHook,
     SavedKeysHook,
     LoadedKeysHook,

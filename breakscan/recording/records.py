@@ -585,7 +585,8 @@ class PlainCallsRan(Record):
     has traced it: ``calls`` of them, or where Python does not count them ``seconds`` that they took, about.
 
     Or ``method``, one of the module's own, was taken from what torch.compile made of it; how often it was called is not
-    known.  ``stack`` is that of the first one.  The last record of a function and a line counts.
+    known.  ``stack`` is that of the first one.  The last record of a function and a line counts.  ``is_copy`` says that
+    not the module was traced, but the one that it is a copy of.
     """
 
     target: str
@@ -594,6 +595,7 @@ class PlainCallsRan(Record):
     calls: int
     seconds: float
     method: str | None = None
+    is_copy: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,8 @@ class PlainCallHook(Hook):
     def __init__(self, hooks: Hooks) -> None:
         super().__init__(hooks)
         self._codes: dict[int, weakref.ref[CodeType]] = {}
-        self._modules: dict[int, weakref.ref[Any]] = {}
+        self.modules: dict[int, tuple[weakref.ref[Any], bool]] = {}
+        """Modules that have a compiled form, and copies of such ones, which have none."""
         self._known: dict[tuple[int, str, int], _Tally] = {}
         self._tool: int | None = None
         self._sampling = False
@@ -104,7 +105,7 @@ class PlainCallHook(Hook):
         own = tracer.f_locals.get(name) if tracer.inline_depth == 0 else _value_of(tracer.symbolic_locals.get(name))
         if own is None or not _is_module(own):
             return
-        self._modules[id(own)] = weakref.ref(own)
+        self.modules[id(own)] = weakref.ref(own), False
         if id(code) not in self._codes:
             self._codes[id(code)] = weakref.ref(code)
             self._watch(code)
@@ -153,8 +154,8 @@ class PlainCallHook(Hook):
         if type(held) is dict:
             # Before Python 3.13, it would keep alive what the function lets go.
             held.clear()
-        module = self._modules.get(id(own))
-        if module is None or module() is not own:
+        known = self.modules.get(id(own))
+        if known is None or known[0]() is not own:
             return
         caller = frame.f_back
         while caller is not None and caller.f_globals.get("__name__", "").startswith(_OF_TORCH):
@@ -164,13 +165,31 @@ class PlainCallHook(Hook):
         key = (id(code), caller.f_code.co_filename, caller.f_lineno)
         tally = self._known.get(key)
         if tally is None:
-            first = PlainCallsRan(name_of(own), code_of(code), calling_stack(caller), 0, 0.0)
+            first = PlainCallsRan(name_of(own), code_of(code), calling_stack(caller), 0, 0.0, is_copy=known[1])
             tally = self._known[key] = _Tally(first)
         tally.calls += calls
         tally.seconds += seconds
         if tally.calls + tally.seconds >= 2 * tally.written:
             # A program that is killed leaves the order of magnitude.
             self._write_one(tally)
+
+
+class CopyHook(Hook):
+    """Finds copies of modules that were compiled in place: a copy is not compiled."""
+
+    name = "copies"
+    without = "calls of copies of compiled modules are missing"
+    wraps = ("torch.nn.modules.module:Module.__getstate__", "torch.nn.modules.module:Module.__setstate__")
+
+    def __init__(self, hooks: Hooks) -> None:
+        super().__init__(hooks)
+        self._classes: set[type] = set()
+
+    def before(self, module: Any, *state: Any) -> None:
+        if not state and vars(module).get("_compiled_call_impl") is not None:
+            self._classes.add(type(module))
+        elif state and type(module) in self._classes:
+            self.hooks.of(PlainCallHook).modules[id(module)] = weakref.ref(module), True
 
 
 class MethodHook(Hook):

@@ -288,7 +288,8 @@ def _entered(tally: CallTally, meter: RunMeter) -> Callable[[], Callable[[], Non
         state.depth = 0
         last, state.last = state.last, None
         error = exc_info()[1]
-        if error is None or not _passes_through(error, sys._getframe(1)):
+        # An exception that a caller handles right now is not on its way out of this call.
+        if error is None or error.__traceback__ is None or error.__traceback__.tb_frame is not sys._getframe(1):
             if last is not None:
                 gap = ended - state.ended
                 last.gaps[last.passes & newest] = gap
@@ -361,11 +362,6 @@ def _value_past_limit(frame: FrameType, watched: Mapping[CodeType, str]) -> tupl
         return readable(watched[code]), value_in_words(eval(watched[code], {"L": names}))
     except Exception:
         return None
-
-
-def _passes_through(error: BaseException, frame: FrameType) -> bool:
-    """Return whether an exception is on its way out of ``frame``, rather than handled by one of its callers."""
-    return error.__traceback__ is not None and error.__traceback__.tb_frame is frame
 
 
 def _is_nested(frame: FrameType | None) -> bool:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from types import CodeType
 from typing import Any
@@ -60,9 +59,13 @@ class FullgraphHook(Hook):
         def call(converter: Any, frame: Any, *args: Any, skip: int = 0, **kwargs: Any) -> Any:
             if converter not in self._converters:
                 return original(converter, frame, *args, skip=skip + 1, **kwargs)
+            from torch._dynamo import config
+
+            patch: Any = config.patch
             self._thread.depth = getattr(self._thread, "depth", 0) + 1
             try:
-                with _what_fullgraph_captures():
+                # As under ``fullgraph=True``: what is captured there must not break here.
+                with patch(capture_scalar_outputs=True, capture_dynamic_output_shape_ops=True):
                     return original(converter, frame, *args, skip=skip + 1, **kwargs)
             finally:
                 self._thread.depth -= 1
@@ -84,17 +87,6 @@ def _converter_of(context: Any) -> Any:
     return getattr(compiler, "_inner_convert", None)
 
 
-@contextmanager
-def _what_fullgraph_captures() -> Iterator[None]:
-    """Captures what ``fullgraph=True`` does: Dynamo captures numbers and sizes that depend on data: what it traces
-    there must not break here."""
-    from torch._dynamo import config
-
-    patch: Any = config.patch
-    with patch(capture_scalar_outputs=True, capture_dynamic_output_shape_ops=True):
-        yield
-
-
 class TargetHook(Hook):
     """Records each function or module that ``torch.compile`` is asked for."""
 
@@ -102,27 +94,25 @@ class TargetHook(Hook):
     without = "what torch.compile was called for is missing"
     wraps = ("torch._dynamo.eval_frame:OptimizeContext.__call__",)
     reads = (
-        "torch._dynamo.convert_frame:_torchdynamo_orig_backend",
-        "torch._dynamo.eval_frame:_torchdynamo_orig_callable",
-        "torch.nn.modules.module:_compiled_call_impl",
-        "torch.nn.modules.module:_call_impl",
+        "torch._dynamo.convert_frame:_torchdynamo_orig_backend", "torch._dynamo.eval_frame:_torchdynamo_orig_callable",
+        "torch.nn.modules.module:_compiled_call_impl", "torch.nn.modules.module:_call_impl",
         "torch.nn.modules.module:_wrapped_call_impl",
-    )
+    )  # fmt: skip
 
     def __init__(self, hooks: Hooks) -> None:
         super().__init__(hooks)
         self.codes: set[Code] = set()
 
     def before(self, context: Any, fn: Any, *_: Any, **__: Any) -> None:
-        subject = _what_it_stands_for(fn)
+        subject, compiler = _what_it_stands_for(fn), _compiler_of(context)
         record = CompileCalled(
             target=name_of(subject),
             code=traced_code(subject),
             stack=calling_stack(sys._getframe(1)),
             key=id(context.callback),
-            backend=_backend_of(context),
+            backend=getattr(compiler, "compiler_name", None) or getattr(compiler, "__name__", None),
             fullgraph=bool(getattr(context, "fullgraph", False)) or self.hooks.of(FullgraphHook).concerns(context),
-            settings=_settings_of(context),
+            settings=_settings_of(compiler),
         )
         if record.code:
             self.codes.add(record.code)
@@ -178,11 +168,6 @@ def is_compiled(function: object) -> bool:
     return "_torchdynamo_orig_callable" in getattr(function, "__dict__", {}) or hasattr(type(function), "dynamo_ctx")
 
 
-def _backend_of(context: Any) -> str | None:
-    compiler = _compiler_of(context)
-    return getattr(compiler, "compiler_name", None) or getattr(compiler, "__name__", None)
-
-
 def _compiler_of(context: Any) -> Any:
     """The backend without the wrappers of Dynamo."""
     compiler = context.callback
@@ -191,9 +176,8 @@ def _compiler_of(context: Any) -> Any:
     return compiler
 
 
-def _settings_of(context: Any) -> dict[str, str]:
+def _settings_of(compiler: Any) -> dict[str, str]:
     """Inductor's wrapper holds the options of a mode in place of its name."""
-    compiler = _compiler_of(context)
     given = {"dynamic": getattr(compiler, "dynamic", None), "options": getattr(compiler, "config", None)}
     others = getattr(compiler, "kwargs", None)
     given |= others if type(others) is dict else {}

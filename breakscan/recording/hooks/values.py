@@ -42,15 +42,11 @@ class ValueHook(Hook):
         "torch._dynamo.symbolic_convert:InliningInstructionTranslator.__init__",
     )
     needs = (
-        "torch._C:DisableTorchFunction",
-        "torch._dynamo.variables:TensorVariable",
-        "torch._dynamo.variables:ListVariable",
-        "torch._dynamo.variables:TupleVariable",
-        "torch._dynamo.variables:ConstDictVariable",
-        "torch._dynamo.variables:UserFunctionVariable",
-        "torch._dynamo.variables.tensor:SymNodeVariable",
-        "torch._dynamo.variables.lazy:LazyVariableTracker",
-    )
+        "torch._C:DisableTorchFunction", "torch._dynamo.variables:TensorVariable",
+        "torch._dynamo.variables:ListVariable", "torch._dynamo.variables:TupleVariable",
+        "torch._dynamo.variables:ConstDictVariable", "torch._dynamo.variables:UserFunctionVariable",
+        "torch._dynamo.variables.tensor:SymNodeVariable", "torch._dynamo.variables.lazy:LazyVariableTracker",
+    )  # fmt: skip
     during_exports = True
 
     def __init__(self, hooks: Hooks) -> None:
