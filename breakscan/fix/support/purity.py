@@ -123,7 +123,7 @@ class _Shown(Effects):
             harmless = (
                 is_measured(self.context, node)
                 and not (draws_random(self.context, node) or writes(self.context, node))
-                and name not in CHANGES_MORE_THAN_IT_RETURNS | TAKES_FUNCTIONS_OR_FLAGS
+                and name not in CHANGES_MORE_THAN_IT_RETURNS | TAKES_FUNCTIONS_OR_FLAGS | SHOWS_THE_MEMORY
                 and (name.endswith("__") or not name.endswith("_"))
             )
         elif function is None or not function.startswith("builtins."):
