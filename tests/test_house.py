@@ -32,7 +32,7 @@ ROOMS = {
     "check": Room(STATIC, 12436, 49),
     "fix": Room(f"{STATIC} check", 7652, 38),
     "recording": Room(STATIC, 8717, 43),
-    "explanation": Room(f"{STATIC} check recording", 6982, 36),
+    "explanation": Room(f"{STATIC} check recording", 7020, 36),
     "survey": Room(f"{STATIC} check recording explanation", 1855, 14),
     "prove": Room(f"{STATIC} check fix recording explanation", 11727, 39),
     "report": Room(f"{STATIC} check fix recording explanation survey prove", 5802, 32),

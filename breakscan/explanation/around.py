@@ -25,6 +25,7 @@ from breakscan.recording.records import (
     EAGER_FIRST_STANCE,
     CallsRan,
     Code,
+    CodeGenerated,
     CompileCalled,
     CompileStarted,
     EagerCallsRan,
@@ -37,6 +38,7 @@ from breakscan.recording.records import (
     Record,
     StackFrame,
     StateKeysSeen,
+    ValuesSeen,
 )
 from breakscan.rulebook.remedies import remedy
 
@@ -56,6 +58,7 @@ def around_the_compiler(
         *_failed_runs(processes, context),
         *_eager_calls(processes, frames, context),
         *_plain_calls(processes, context),
+        *_half_precision(processes, context),
         *_state_keys(processes, context),
         *_compiled_anew(processes, compiles, context),
         *_bypassed_caches(processes, compiles, context),
@@ -247,6 +250,29 @@ def _plain_calls(processes: Processes, context: ExplainContext) -> Iterator[Prob
             count=max(1, sum(ran.calls for ran in group)),
             cost=sum(ran.seconds for ran in group) or None,
         )
+
+
+_HALF = {"float16", "bfloat16"}
+
+
+def _half_precision(processes: Processes, context: ExplainContext) -> Iterator[Problem]:
+    """Lines that call compiled code of half precision, and something else with the same arguments."""
+    tensors = ((seen.code, value.tensor) for seen in _of(processes, ValuesSeen) for value in seen.names.values())
+    halves = {code for code, tensor in tensors if tensor and not _HALF.isdisjoint(tensor.dtypes)}
+    started = [record for record in _of(processes, CompileStarted) if record.code in halves]
+    for line, code in {_line(record.stack, context): record.code for record in started}.items():
+        if _of(processes, CodeGenerated) and context.sources.compares(line.path, line.line):
+            yield _problem(
+                ProblemKind.PLAIN_CALLS,
+                line,
+                context,
+                severity=Severity.INFO,
+                functions=(context.function_of(code),),
+                what="compares with the plain model",
+                why="between operations that it fuses, Inductor leaves out the rounding to half precision: results "
+                "differ from those of the plain model and are closer to float32, which is no error",
+                remedies=(remedy("emulate_precision_casts"),),
+            )
 
 
 def _runs(frame: StackFrame, code: Code) -> bool:

@@ -274,6 +274,18 @@ class UserSource:
         parts = (part.value for call in self._calls(path, line) for part in call.args if isinstance(part, ast.Starred))
         return rest is not None and any(isinstance(one, ast.Name) and one.id == rest.arg for one in parts)
 
+    def compares(self, path: str, line: int) -> bool:
+        """Return whether the statement at a line compares what two functions return for the same arguments."""
+        _, node = self._node(path, line)
+        for one in ast.walk(node) if node else ():
+            match one:
+                case (
+                    ast.BinOp(left=ast.Call(func=f, args=first), op=ast.Sub(), right=ast.Call(func=g, args=second))
+                    | ast.Call(args=[ast.Call(func=f, args=first), ast.Call(func=g, args=second), *_])
+                ) if first and ast.unparse(f) != ast.unparse(g):
+                    return [*map(ast.unparse, first)] == [*map(ast.unparse, second)]
+        return False
+
     def called(self, path: str, line: int) -> str | None:
         """The expression that the statement at a line calls, if it is the only one besides functions of torch."""
         called = [text for one in self._calls(path, line) if not (text := ast.unparse(one.func)).startswith("torch.")]

@@ -26,7 +26,7 @@ WITHOUT_A_CASE = {
     # Of stances and modes, which say so themselves.
     "outside-mode", "outside-stance", "warm-up-before-stance",
     # Of a problem about which nothing need be done.
-    "unbacked",
+    "emulate_precision_casts", "unbacked",
     "made-once", "remove-break-above", "same-arguments", "set-before",
 }  # fmt: skip
 

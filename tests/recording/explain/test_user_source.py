@@ -129,6 +129,21 @@ def test_what_a_call_passes_is_that_of_the_call_of_the_function(
 
 
 @pytest.mark.parametrize(
+    ("code", "compares"),
+    [
+        ("print((rope(q) - fast(q)).abs().max())", True),
+        ("torch.testing.assert_close(rope(q, 1), fast(q, 1))", True),
+        ("print(rope(q) + fast(q))", False),
+        ("print(rope(q) - fast(k))", False),
+        ("print(rope(q) - rope(q))", False),
+    ],
+)
+def test_a_line_that_compares_two_functions(write, code: str, compares: bool) -> None:
+    sources, path = write(f"{code}\n")
+    assert sources.compares(path, 1) is compares
+
+
+@pytest.mark.parametrize(
     ("code", "passes_on", "calls"),
     [
         ("f(*args, **kwargs)", True, True),
