@@ -28,9 +28,9 @@ STATIC = "model source rulebook"
 ROOMS = {
     "model": Room("", 1276, 9),
     "source": Room("model", 1926, 14),
-    "rulebook": Room("model source", 2631, 12),
+    "rulebook": Room("model source", 2633, 12),
     "check": Room(STATIC, 12436, 49),
-    "fix": Room(f"{STATIC} check", 7652, 38),
+    "fix": Room(f"{STATIC} check", 7651, 38),
     "recording": Room(STATIC, 8717, 43),
     "explanation": Room(f"{STATIC} check recording", 7020, 36),
     "survey": Room(f"{STATIC} check recording explanation", 1855, 14),

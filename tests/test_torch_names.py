@@ -24,10 +24,10 @@ NOT_OPERATORS = CHANGES_MORE_THAN_IT_RETURNS | TAKES_FUNCTIONS_OR_FLAGS | {"finf
 CHOICE = "names the functions that the rule or rewrite speaks of"
 LEFT = {
     "check/compile_uses/arguments.py": (2, CHOICE),
-    "check/compile_uses/parameters.py": (1, CHOICE),
     "check/interpreter/attributes.py": (1, CHOICE),
     "fix/rewrites/index_one_element.py": (1, CHOICE),
-    "fix/support/escapes.py": (1, CHOICE),
+    "fix/support/purity.py": (1, CHOICE),
+    "fix/rewrites/masked_reduction.py": (1, CHOICE),
     "fix/support/masked.py": (1, CHOICE),
     "fix/rewrites/mask_from_nonzero.py": (1, CHOICE),
 }

@@ -127,7 +127,7 @@ def test_without_a_suitable_torch_nothing_runs(
 
 
 def test_the_extra_of_mcp_is_named(breakscan: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in sys.modules if name.partition(".")[0] == "mcp" or "mcp_server" in name]:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "mcp" or "serve.agents" in name]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "mcp", None)
     done = breakscan("mcp")

@@ -61,7 +61,7 @@ def test_eager_calls_are_counted_with_the_reason(process: Run, breakscan: Run, f
     shown = " ".join(breakscan("report", "run").out.split())
     assert "program.py:4:1 ran eager 4× in f" in shown
     assert f"4 of 6 calls used no compiled code: {FORCED}. Called from program.py:19." in shown
-    assert "1 of 6 calls used no compiled code: no compiled version fitted, and" in shown
+    assert "1 of 6 calls used no compiled code: no version fitted, and" in shown
     assert "in g" not in shown.split("Around the compiler")[1].split("What was compiled")[0]
     assert "4 of 6 calls used no compiled code" in breakscan("report", "run", "--format", "html").out
 

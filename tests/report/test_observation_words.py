@@ -40,7 +40,7 @@ def test_remarks_name_what_they_are_about() -> None:
 
 
 def described(*calls: CapturedCalls) -> Description:
-    return Description(None, None, frozenset(), {}, (), (), None, calls, (), (), (), True, (), 0)
+    return Description(None, None, frozenset(), {}, (), (), None, calls, (), (), (), True, ())
 
 
 @pytest.mark.parametrize(

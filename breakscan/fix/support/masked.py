@@ -22,13 +22,12 @@ from breakscan.fix.support.operators import (
 )
 from breakscan.fix.support.purity import why_not_pure
 from breakscan.fix.support.walking import findall, walk
-from breakscan.rulebook.torch_facts.not_measured import OF_MODULES
+from breakscan.rulebook.torch_facts.not_measured import DIVIDES, OF_MODULES
 
 _LINEAR = (cst.Add, cst.Subtract)
 _SCALARS = frozenset({"constant", "drawn", "number", "shape"})
 _MOST_ROOTS = 64
 _VIEWS = frozenset({"flatten", "reshape", "view"})
-_RAISES_FOR_ZERO = frozenset({"div", "divide", "floor_divide", "fmod", "remainder"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +201,7 @@ def _collect_call(context: RewriteContext, node: cst.Call, found: Masked, mask: 
     starred = any(arg.star for arg in node.args)
     if starred or not is_elementwise(context, node) or why_not_pure(context, node) is not None:
         raise Declined(f"`{context.plain(node.func)}` is not elementwise")
-    if (method or function or "").rpartition(".")[2] in _RAISES_FOR_ZERO:
+    if (method or function or "").rpartition(".")[2] in DIVIDES:
         _refuse_zeros(context, node, operands)
     found.bends |= not keeps_zero_gradients(context, node)
     for operand in operands:

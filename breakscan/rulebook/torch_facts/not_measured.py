@@ -52,6 +52,8 @@ COMPUTED_WITH_NUMBERS = frozenset(
     "add sub mul div floor_divide true_divide remainder fmod pow sqrt square abs neg floor ceil".split()
 )
 """Functions that Dynamo computes at compile time where they are given Python numbers alone."""
+DIVIDES = frozenset({"div", "divide", "floor_divide", "fmod", "remainder"})
+"""Functions that raise for integers where the divisor is zero, which torch's samples leave out."""
 FIRST_SIZE_BY_DATA = frozenset({"argwhere", "bincount", "masked_select", "nonzero", "unique", "unique_consecutive"})
 """Functions whose first size depends on what is in the tensor, by torch's tag ``dynamic_output_shape`` of their
 operators.  Running them shows sizes, not what they depend on."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +18,14 @@ from mcp.server.mcpserver.exceptions import ToolError
 from breakscan.serve.agents.server import RootFolder, make_server
 
 
+def run(function: Callable[..., Any], *arguments: Any) -> Any:
+    """The result of an asynchronous function, in a thread: a browser of other tests leaves a loop in this one."""
+    with ThreadPoolExecutor() as threads:
+        return threads.submit(anyio.run, function, *arguments).result()
+
+
 def call(folder: Path, tool: str, **arguments: Any) -> Any:
-    return anyio.run(make_server(RootFolder(folder), 1.0, True).call_tool, tool, arguments)
+    return run(make_server(RootFolder(folder), 1.0, True).call_tool, tool, arguments)
 
 
 @pytest.mark.parametrize(
@@ -45,7 +53,7 @@ def test_what_is_wrong_is_named(tmp_path: Path, tool: str, arguments: dict[str, 
 
 
 def test_schemas_are_short_and_describe_each_argument(tmp_path: Path) -> None:
-    for tool in anyio.run(make_server(RootFolder(tmp_path), 1.0, True).list_tools):
+    for tool in run(make_server(RootFolder(tmp_path), 1.0, True).list_tools):
         assert all(one["description"] for one in tool.input_schema["properties"].values())
         assert tool.input_schema["additionalProperties"] is False
         assert len(json.dumps(tool.input_schema)) < 2200
