@@ -26,6 +26,7 @@ from breakscan.prove.compile_calls import (
     writer,
 )
 from breakscan.prove.tune_regions import (
+    RanCall,
     TunedProgram,
     of_blocks,
     of_callers,
@@ -374,24 +375,37 @@ _ATTRIBUTES: Mapping[str, tuple[str, Callable[..., Edit | None], str]] = {
 """The names of changes, their edits, and what they assume, by the remedy."""
 
 
+def _of_cuda_graphs(program: TunedProgram) -> Iterator[ProgramChange]:
+    """The mode that gains most where the host is what takes the time of a step on a GPU."""
+    if program.report.cuda and program.goal is not Goal.COMPILE and _plain_calls(program):
+        yield _in_mode(program, "reduce-overhead")
+
+
 def _of_modes(program: TunedProgram) -> Iterator[ProgramChange]:
-    """The modes of Inductor, and its settings that are not on by default."""
-    plain = [
-        one for one in program.calls if one.target.backend in (None, "inductor") and "options" not in one.call.options
-    ]
-    if len(plain) != len(program.calls) or not plain:
-        return
+    """The other modes of Inductor, and its settings that are not on by default."""
+    plain = _plain_calls(program)
     if any("mode" in one.call.options for one in plain):
         yield _with_settings(program, [Setting(COMPILE, "mode", "None")], RemedyKind.SETTING)
-    if program.goal is Goal.COMPILE:
+    if program.goal is Goal.COMPILE or not plain:
         return
-    modes = ("reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune")
-    for mode in modes if program.report.cuda else modes[1:2]:
-        assumes = () if mode == modes[1] else (_REUSED,)
-        yield _with_settings(program, [Setting(COMPILE, "mode", f'"{mode}"')], RemedyKind.SETTING, assumes=assumes)
+    yield _in_mode(program, "max-autotune-no-cudagraphs")
+    if program.report.cuda:
+        yield _in_mode(program, "max-autotune")
     if not program.report.backward:
         setting = Setting("torch._inductor.config", "freezing", "True")
         yield _with_settings(program, [setting], RemedyKind.SETTING, assumes=(_FROZEN,))
+
+
+def _plain_calls(program: TunedProgram) -> Sequence[RanCall]:
+    """The calls of torch.compile, if all of them are for Inductor and none has options."""
+    calls = program.calls
+    is_plain = all(one.target.backend in (None, "inductor") and "options" not in one.call.options for one in calls)
+    return calls if is_plain else ()
+
+
+def _in_mode(program: TunedProgram, mode: str) -> ProgramChange:
+    assumes = () if mode.endswith("no-cudagraphs") else (_REUSED,)
+    return _with_settings(program, [Setting(COMPILE, "mode", f'"{mode}"')], RemedyKind.SETTING, assumes=assumes)
 
 
 _KINDS = (
@@ -406,6 +420,7 @@ _KINDS = (
     _of_limits,
     of_enabled,
     of_disabled,
+    _of_cuda_graphs,
     of_blocks,
     _of_modes,
     of_eager,

@@ -63,11 +63,11 @@ def recorded(path: Path) -> Explanation:
     return recording.explain().explanation
 
 
-def ran(folder: Path, text: str, *blocks: CallableBlocks) -> Ran:
+def ran(folder: Path, text: str, *blocks: CallableBlocks, cuda: bool = False) -> Ran:
     path = folder / "program.py"
     path.write_text(text, encoding="utf-8")
     run = recorded(path)
-    report = RunReport((), (), 0.0, None, None, False, True, blocks, ())
+    report = RunReport((), (), 0.0, None, None, cuda, True, blocks, ())
     program = TunedProgram(run, {str(path): text}, report, Goal.STEP)
     counts = Counts(run.break_events, len(run.recompiles), run.eager_frames, len(run.graphs))
     return Ran(str(path), text, counts, {one.name: one for one in changes_of(program)}, program.elsewhere)
@@ -499,6 +499,15 @@ def test_blocks_are_compiled_one_by_one(tmp_path: Path) -> None:
 """
     )
     assert counts_of(tmp_path, text) == Counts(0, 0, 0, 1)
+
+
+def test_cuda_graphs_come_before_blocks(tmp_path: Path) -> None:
+    """On a GPU, they gain where blocks do not, and the time that is left is for what is tried first."""
+    changes = ran(tmp_path, STACKED.replace('"eager"', '"inductor"'), BLOCKS, cuda=True).changes
+    tried = [name for name in changes if name.startswith(("torch.compile(..., mode", "repeated"))]
+    modes = ("reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune")
+    first, *others = (f'torch.compile(..., mode="{mode}")' for mode in modes)
+    assert tried == [first, "repeated blocks", *others]
 
 
 DISABLED = """\
