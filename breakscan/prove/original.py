@@ -247,7 +247,7 @@ class Original:
         side of a step."""
         for seed in range(self._nudged, NUDGES):
             self._add(self.second.ask(CallRuns.nudged, self.reference, seed + 1))
-            self._nudged = NUDGES
+            self._nudged = seed + 1
 
     def differences(self, worker: Worker, result: CompiledResult) -> list[ResultDifference]:
         """The differences of compiled results of a changed program."""

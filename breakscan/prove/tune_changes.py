@@ -377,16 +377,16 @@ _ATTRIBUTES: Mapping[str, tuple[str, Callable[..., Edit | None], str]] = {
 
 def _of_cuda_graphs(program: TunedProgram) -> Iterator[ProgramChange]:
     """The mode that gains most where the host is what takes the time of a step on a GPU."""
-    if program.report.cuda and program.goal is not Goal.COMPILE and _plain_calls(program):
+    if program.report.cuda and program.goal is not Goal.COMPILE and _inductor_calls(program):
         yield _in_mode(program, "reduce-overhead")
 
 
 def _of_modes(program: TunedProgram) -> Iterator[ProgramChange]:
     """The other modes of Inductor, and its settings that are not on by default."""
-    plain = _plain_calls(program)
-    if any("mode" in one.call.options for one in plain):
+    calls = _inductor_calls(program)
+    if any("mode" in one.call.options for one in calls):
         yield _with_settings(program, [Setting(COMPILE, "mode", "None")], RemedyKind.SETTING)
-    if program.goal is Goal.COMPILE or not plain:
+    if program.goal is Goal.COMPILE or not calls:
         return
     yield _in_mode(program, "max-autotune-no-cudagraphs")
     if program.report.cuda:
@@ -396,11 +396,11 @@ def _of_modes(program: TunedProgram) -> Iterator[ProgramChange]:
         yield _with_settings(program, [setting], RemedyKind.SETTING, assumes=(_FROZEN,))
 
 
-def _plain_calls(program: TunedProgram) -> Sequence[RanCall]:
+def _inductor_calls(program: TunedProgram) -> Sequence[RanCall]:
     """The calls of torch.compile, if all of them are for Inductor and none has options."""
     calls = program.calls
-    is_plain = all(one.target.backend in (None, "inductor") and "options" not in one.call.options for one in calls)
-    return calls if is_plain else ()
+    all_are = all(one.target.backend in (None, "inductor") and "options" not in one.call.options for one in calls)
+    return calls if all_are else ()
 
 
 def _in_mode(program: TunedProgram, mode: str) -> ProgramChange:
