@@ -54,7 +54,7 @@ def reads(node: ast.AST, name: str) -> bool:
     return any(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load) for n in walk(node))
 
 
-def is_name(node: ast.AST | None, name: str) -> bool:
+def is_name(node: ast.AST | None, name: str | None) -> bool:
     """True if a node is this name, in any context."""
     return isinstance(node, ast.Name) and node.id == name
 

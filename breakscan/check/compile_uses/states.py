@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from breakscan.check.compile_uses.arguments import Changes
 from breakscan.check.compile_uses.parameters import parameter_of
 from breakscan.check.compile_uses.uses import BoundName, Compiled, Found, Survey, Use
-from breakscan.check.interpreter.function_state import State
+from breakscan.check.interpreter.signatures import State
 from breakscan.check.interpreter.statements import is_guard
 from breakscan.check.interpreter.values import Size
 from breakscan.check.project.index import ClassInfo, FunctionInfo, ModuleIndex

@@ -10,9 +10,7 @@ from typing import TypeGuard
 from breakscan.check.interpreter import narrowing
 from breakscan.check.interpreter.attributes import part_of_size, parts_of_size, taken_by_data
 from breakscan.check.interpreter.boolean_tests import operate
-from breakscan.check.interpreter.call_paths import forget_outcomes
 from breakscan.check.interpreter.frame import Frame
-from breakscan.check.interpreter.joins import any_of, item_of
 from breakscan.check.interpreter.parameters import annotated_value, compares_attribute, used_as_tensor
 from breakscan.check.interpreter.values import (
     CONSTANT,
@@ -31,11 +29,13 @@ from breakscan.check.interpreter.values import (
     TensorNumber,
     Unknown,
     Value,
+    any_of,
     array,
     at_most,
     container_of,
     doubt,
     elements_of,
+    item_of,
     literal_of,
     tensor,
 )
@@ -254,7 +254,7 @@ def assign_augmented(frame: Frame, node: ast.AugAssign) -> None:
         frame.names[target.id] = operate(frame, node, old, node.op, value)
     elif isinstance(target, ast.Subscript):
         subscript(frame, target, frame.evaluate(target.value), "augment")
-        forget_outcomes(frame, target)
+        frame.forget_outcomes(target)
     else:
         old = frame.evaluate(target)
         store_attribute(frame, target, operate(frame, node, old, node.op, value), _form_of_update(old, node))
@@ -265,7 +265,7 @@ def delete(frame: Frame, node: ast.Delete) -> None:
         if isinstance(target, ast.Name):
             frame.names.pop(target.id, None)
         else:
-            forget_outcomes(frame, target)
+            frame.forget_outcomes(target)
 
 
 def bind(frame: Frame, target: ast.expr, value: Value) -> None:
@@ -285,7 +285,7 @@ def bind(frame: Frame, target: ast.expr, value: Value) -> None:
     elif isinstance(target, ast.Subscript):
         owner = frame.evaluate(target.value)
         subscript(frame, target, owner, "store")
-        forget_outcomes(frame, target)
+        frame.forget_outcomes(target)
         _grow(frame, target, owner, value)
 
 
@@ -318,7 +318,7 @@ def _grow(frame: Frame, target: ast.Subscript, owner: Value, value: Value) -> No
 def store_attribute(frame: Frame, target: ast.Attribute, value: Value, form: str) -> None:
     """Emits the store of an attribute, and remembers it if the class is known."""
     owner = frame.evaluate(target.value)
-    forget_outcomes(frame, target)
+    frame.forget_outcomes(target)
     argument = Argument(0, "value", value.words())
     if isinstance(owner, Tensor | Module):
         frame.emit(

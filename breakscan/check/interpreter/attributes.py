@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from breakscan.check.interpreter.frame import Frame
-from breakscan.check.interpreter.joins import join_all
 from breakscan.check.interpreter.values import (
     CONSTANT,
     SIZE,
@@ -27,6 +26,7 @@ from breakscan.check.interpreter.values import (
     Tensor,
     Value,
     container_of,
+    join_all,
     literal_of,
     tensor,
 )

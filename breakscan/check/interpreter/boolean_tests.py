@@ -10,7 +10,6 @@ from breakscan.check.interpreter import narrowing
 from breakscan.check.interpreter.attributes import combined_sizes
 from breakscan.check.interpreter.builtin_calls import call_own_method
 from breakscan.check.interpreter.frame import Frame
-from breakscan.check.interpreter.joins import item_of, join, join_all
 from breakscan.check.interpreter.values import (
     CONSTANT,
     SIZE,
@@ -36,6 +35,9 @@ from breakscan.check.interpreter.values import (
     doubt,
     elements_of,
     has_outcome,
+    item_of,
+    join,
+    join_all,
     literal_of,
     tensor,
 )

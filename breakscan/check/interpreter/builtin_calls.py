@@ -11,7 +11,6 @@ from dataclasses import replace
 from breakscan.check.interpreter.attributes import attribute_of, class_of_object, size_of
 from breakscan.check.interpreter.call_event import emit_call
 from breakscan.check.interpreter.frame import Frame
-from breakscan.check.interpreter.joins import item_of, iterated, join_all
 from breakscan.check.interpreter.values import (
     CONSTANT,
     NONE,
@@ -37,6 +36,9 @@ from breakscan.check.interpreter.values import (
     container,
     container_of,
     elements_of,
+    item_of,
+    iterated,
+    join_all,
     literal_of,
 )
 from breakscan.check.project.index import BUILTINS

@@ -13,10 +13,8 @@ from breakscan.check.interpreter.builtin_calls import (
     emit_format_fields,
     emit_sort,
 )
-from breakscan.check.interpreter.call_event import emit_call, emit_skippable
-from breakscan.check.interpreter.contexts import ENTER_ON_STACK, enter_on_stack
+from breakscan.check.interpreter.call_event import ENTER_ON_STACK, emit_call, emit_skippable, enter_on_stack
 from breakscan.check.interpreter.frame import Frame
-from breakscan.check.interpreter.joins import any_of, item_of, iterated, join_all
 from breakscan.check.interpreter.parameters import LOGGER, makes_logger
 from breakscan.check.interpreter.torch_calls import array_number_method, numpy_call, tensor_method, torch_function
 from breakscan.check.interpreter.values import (
@@ -43,8 +41,12 @@ from breakscan.check.interpreter.values import (
     TensorNumber,
     Unknown,
     Value,
+    any_of,
     container,
     container_of,
+    item_of,
+    iterated,
+    join_all,
     tensor,
 )
 from breakscan.check.project.entry_points import disabling_decorator

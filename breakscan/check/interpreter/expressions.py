@@ -11,10 +11,8 @@ from breakscan.check.interpreter.assignment import bind, subscript
 from breakscan.check.interpreter.attributes import attribute_of
 from breakscan.check.interpreter.boolean_tests import bool_op, branch, compare, if_expression, operate, unary
 from breakscan.check.interpreter.builtin_calls import emit_field, emit_percent
-from breakscan.check.interpreter.call_paths import forget_outcomes
 from breakscan.check.interpreter.calls import apply
 from breakscan.check.interpreter.frame import Frame
-from breakscan.check.interpreter.joins import any_of, item_of, iterated, join_all
 from breakscan.check.interpreter.values import (
     CONSTANT,
     NONE,
@@ -30,9 +28,13 @@ from breakscan.check.interpreter.values import (
     TensorNumber,
     Unknown,
     Value,
+    any_of,
     container,
     container_of,
     elements_of,
+    item_of,
+    iterated,
+    join_all,
     keys_of,
     literal,
 )
@@ -247,8 +249,7 @@ def _call(frame: Frame, node: ast.Call) -> Value:
             named.update(keys_of(evaluate(frame, keyword.value)))
             spread = True
     result = apply(frame, node, callee, Arguments(positional, named, spread))
-    if frame.outcomes:
-        forget_outcomes(frame, node)
+    frame.forget_outcomes(node)
     return result
 
 

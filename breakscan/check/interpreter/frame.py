@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from breakscan.check.interpreter.function_state import EventKey
 from breakscan.check.interpreter.module_names import ClassAttributes, DynamoConfig, ModuleNames
 from breakscan.check.interpreter.observed_values import as_observed, observed_value, seen_attribute, seen_of
-from breakscan.check.interpreter.signatures import Signatures
+from breakscan.check.interpreter.signatures import CallPath, EventKey, Signatures
 from breakscan.check.interpreter.value_log import Notes
 from breakscan.check.interpreter.values import UNKNOWN, Arguments, Function, NoneValue, Sure, Value, has_outcome
 from breakscan.check.project.imports import Project
@@ -21,7 +20,7 @@ from breakscan.rulebook.events import Argument, Event, EventKind
 from breakscan.rulebook.matching import RuleIndex
 from breakscan.rulebook.torch_facts.table import TorchApi
 from breakscan.source.spans import span, text_of
-from breakscan.source.walking import blocks
+from breakscan.source.walking import blocks, is_name, walk
 
 _CONFIDENCE = {Sure.CERTAIN: Confidence.CERTAIN, Sure.LIKELY: Confidence.LIKELY, Sure.POSSIBLE: Confidence.POSSIBLE}
 
@@ -96,6 +95,7 @@ class Frame:
         self.index = index or (function.index if function is not None else program.index)
         self.api = program.api
         self.function = function
+        self.receiver = function.receiver if function is not None else None
         self.names = names
         self.seen = seen_of(function) if function is not None else None
         """The observations of a recorded run for the function, where they are taken for true."""
@@ -122,7 +122,7 @@ class Frame:
         self.tests: list[tuple[ast.expr, bool]] = []
         """The tests that enclose the current statement, each with its outcome."""
         self.outcomes: Mapping[str, bool] = {}
-        """Outcomes of tests of attributes of its object on the way here; see ``call_paths``."""
+        """Outcomes of tests of attributes of its object on the way here, see :class:`.CallPath`."""
         self.caller_test: Condition | None = None
         """The test of its object that decides whether the function is called."""
 
@@ -280,3 +280,42 @@ class Frame:
             if start <= (event.line, event.column) and (event.end_line, event.end_column) <= end:
                 confidence = event.confidence if report.confidence is not Confidence.POSSIBLE else Confidence.POSSIBLE
                 self.events[key] = replace(event, test=report.test, confidence=confidence)
+
+    # -- the facts on every path by which the methods of its object call one another ---------------------------
+
+    def path_to(self, node: ast.AST, info: FunctionInfo) -> CallPath:
+        """The facts at a node that calls a function."""
+        called = node.func if isinstance(node, ast.Call) else None
+        is_own = isinstance(called, ast.Attribute) and called.attr == info.name and is_name(called.value, self.receiver)
+        if not is_own:
+            return CallPath()
+        tests = [has_outcome(*test) for test in self.tests if self._is_about_receiver(test[0])]
+        start = f"{self.receiver}."
+        conditions = tuple(c for c in self.conditions if c.kind is ConditionKind.TEST and c.subject.startswith(start))
+        return CallPath(self.outcomes, conditions, tests[-1] if tests else self.caller_test)
+
+    def _is_about_receiver(self, test: ast.expr) -> bool:
+        return {part.id for part in walk(test) if isinstance(part, ast.Name)} == {self.receiver}
+
+    def learn_outcomes(self, test: ast.expr, outcome: bool, but: Collection[ast.AST]) -> None:
+        """Adds the outcomes of tests of attributes of the object, now that a test has one; without those operands that
+        a tensor decides: Dynamo does not know them the second time either."""
+        if found := self._decided(test, outcome, but):
+            self.outcomes = {**self.outcomes, **found}
+
+    def _decided(self, test: ast.expr, outcome: bool, but: Collection[ast.AST]) -> dict[str, bool]:
+        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            return self._decided(test.operand, not outcome, but)
+        if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) is outcome:
+            return {k: v for value in test.values for k, v in self._decided(value, outcome, but).items()}
+        is_known = isinstance(test, ast.Attribute) and is_name(test.value, self.receiver) and test not in but
+        return {test.attr: outcome} if is_known and isinstance(test, ast.Attribute) else {}
+
+    def known_outcome(self, test: ast.Attribute) -> bool | None:
+        """The outcome of a test of an attribute of the object, if an earlier test decides it."""
+        return self.outcomes.get(test.attr) if self.outcomes and is_name(test.value, self.receiver) else None
+
+    def forget_outcomes(self, node: ast.AST) -> None:
+        """Forgets the outcomes if a call, or a store, may change the object."""
+        if self.outcomes and any(is_name(part, self.receiver) or is_name(part, "super") for part in walk(node)):
+            self.outcomes = {}

@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from breakscan.check.interpreter.call_paths import join_paths, path_to
 from breakscan.check.interpreter.frame import Frame, Interpreter
-from breakscan.check.interpreter.function_state import CallPath, State, Summary, SummaryCache, is_untied
-from breakscan.check.interpreter.joins import item_of
-from breakscan.check.interpreter.signatures import ParameterChange
+from breakscan.check.interpreter.signatures import CallPath, ParameterChange, State
 from breakscan.check.interpreter.statements import returned_value, run_body, run_statement
+from breakscan.check.interpreter.value_log import Notes
 from breakscan.check.interpreter.values import (
     UNKNOWN,
     Arguments,
+    ClassOrObject,
+    Container,
     Function,
     Module,
     Namespace,
     Unknown,
     Value,
     container_of,
+    item_of,
 )
 from breakscan.check.project.entry_points import is_untraced
-from breakscan.check.project.imports import Project
+from breakscan.check.project.imports import Drawn, Project
 from breakscan.check.project.index import FunctionInfo, ModuleIndex
-from breakscan.model.findings import Condition, ConditionKind, Place, Region
+from breakscan.model.findings import Condition, ConditionKind, Mode, Place, Region
 from breakscan.source.walking import own_nodes, walk
 
 
@@ -174,6 +176,77 @@ def is_small(info: FunctionInfo) -> bool:
     return info.small
 
 
+MOST_DEEP = 12
+MOST_KEPT_A_FILE = 400
+MOST_LOANS = 150
+"""The limit of summaries for one file: three times what any file of large libraries needs.  Where functions call each
+other with further arguments each time, there is no end to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The summary of a function of another file for some arguments, and the files that it loaded."""
+
+    returns: Value
+    states: dict[FunctionInfo, State]
+    notes: Notes | None
+    drawn: Drawn
+
+
+Interpreted = tuple[Value, dict[FunctionInfo, State], Notes | None]
+"""The result of a function, the states of all functions that it calls, and the notes, if any were taken."""
+
+
+class SummaryCache:
+    """Interprets functions for other files, each apart from what those files know, as ``interpret`` does."""
+
+    def __init__(
+        self,
+        project: Project,
+        mode: Mode,
+        interpret: Callable[[FunctionInfo, dict[str, Value], SummaryCache], Interpreted],
+    ) -> None:
+        self._project = project
+        self._mode = mode
+        self._interpret = interpret
+        self._running: set[object] = set()
+        self._made = 0
+
+    def lend(self, info: FunctionInfo, parameters: dict[str, Value]) -> Summary | None:
+        """The summary of a call; None while the function is being interpreted for the same arguments."""
+        key = info, self._mode, tuple(parameters.items())
+        known = info.index.remembered.get(key)
+        if isinstance(known, Summary) and self._project.draw_again(known.drawn):
+            return known
+        if key in self._running or len(self._running) >= MOST_DEEP or self._made >= MOST_LOANS:
+            return None
+        self._made += 1
+        self._running.add(key)
+        try:
+            with self._project.recording() as drawn:
+                loan = Summary(*self._interpret(info, parameters, self), drawn)
+        finally:
+            self._running.discard(key)
+        if len(info.index.remembered) < MOST_KEPT_A_FILE and not self._project.is_full:
+            info.index.remembered[key] = loan
+        return loan
+
+
+def is_untied(value: Value) -> bool:
+    """True if a value means the same in any file: no module or function of the caller's is in it."""
+    match value:
+        case Module() | Function():
+            return False
+        case Namespace():
+            return value.bound is None
+        case ClassOrObject():
+            return all(map(is_untied, value.choices))
+        case Container():
+            parts = (*(value.elements or ()), *(part for _, part in value.keys))
+            return all(map(is_untied, parts)) and (value.element is None or is_untied(value.element))
+    return True
+
+
 MOST_CHANGES = 5
 """The inputs of a function settle within a few joins; recursion through containers may not."""
 MOST_CHANGES_BORROWED = 1
@@ -236,7 +309,7 @@ class Functions:
             state.callers[frame.function] = None
             return state.returns
         change = self._join_arguments(info, state, given)
-        if self._join_path(state, path_to(frame, node, info)):
+        if self._join_path(state, frame.path_to(node, info)):
             # Less holds than before: not one of the changes that never settle.
             self._queue[info] = None
         if info.nested and (is_new or state.chosen is not None):
@@ -269,7 +342,7 @@ class Functions:
 
     def _join_path(self, state: State, path: CallPath) -> bool:
         """Adds a path by which a function is called.  Returns whether that changes what holds."""
-        joined = path if state.path is None else join_paths(state.path, path)
+        joined = path if state.path is None else state.path.joined(path)
         changed = state.path is not None and joined != state.path
         state.path = joined
         return changed and state.ran
@@ -283,8 +356,8 @@ class Functions:
 
     def _borrow(self, info: FunctionInfo, given: Arguments, caller: State | None) -> Summary | None:
         """The summary of a function of another file, where the arguments allow it."""
-        if _has_tied_receiver(info, given):
-            return None
+        if info.receiver is not None and isinstance(given.get(0), Module):
+            return None  # the program that has the module ties the method to it
         signatures = self._program.signatures
         parameters = {
             name: signatures.in_general(info, name, value) for name, value in signatures.given(info, given).items()
@@ -440,8 +513,3 @@ def _choose(frame: Frame, state: State, is_new: bool) -> ParameterChange:
     if is_new or changed:
         state.chosen = chosen
     return ParameterChange.IN_PART if changed else ParameterChange.NONE
-
-
-def _has_tied_receiver(info: FunctionInfo, given: Arguments) -> bool:
-    """True if a method is called on a module, which ties it to the program that has the module."""
-    return info.owner is not None and not info.is_static and isinstance(given.get(0), Module)

@@ -7,7 +7,6 @@ import fnmatch
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from breakscan.check.interpreter.joins import join, join_all
 from breakscan.check.interpreter.values import (
     CONSTANT,
     UNKNOWN,
@@ -25,6 +24,8 @@ from breakscan.check.interpreter.values import (
     Value,
     at_most,
     doubt,
+    join,
+    join_all,
     literal_of,
 )
 from breakscan.check.project.imports import Project

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from breakscan.check.interpreter.call_paths import known_outcome
 from breakscan.check.interpreter.frame import Frame
 from breakscan.check.interpreter.values import (
     CONSTANT,
@@ -182,10 +181,8 @@ def known_truth(frame: Frame, test: ast.expr) -> bool | None:
     if isinstance(test, (ast.Name, ast.Attribute)):
         if _is_type_checking(frame, test):
             return False
-        if frame.outcomes and isinstance(test, ast.Attribute):
-            outcome = known_outcome(frame, test)
-            if outcome is not None:
-                return outcome
+        if isinstance(test, ast.Attribute) and (outcome := frame.known_outcome(test)) is not None:
+            return outcome
         value = _known(frame, test)
         if isinstance(value, NoneValue):
             return False

@@ -60,8 +60,8 @@ def seen_attribute(info: FunctionInfo, seen: FunctionSeen, node: ast.Attribute) 
     while isinstance(owner, ast.Attribute):
         path.append(owner.attr)
         owner = owner.value
-    known = seen.names.get(owner.id) if isinstance(owner, ast.Name) and owner.id == info.first_parameter else None
-    if known is None or info.owner is None or info.is_static or not _set_later(info).isdisjoint(path):
+    known = seen.names.get(owner.id) if isinstance(owner, ast.Name) and owner.id == info.receiver else None
+    if known is None or not _set_later(info).isdisjoint(path):
         return None
     while known is not None and path:
         known = known.entries.get(path.pop())

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from breakscan.check.interpreter.joins import join_all
 from breakscan.check.interpreter.values import (
     CONSTANT,
     NONE,
@@ -26,6 +25,7 @@ from breakscan.check.interpreter.values import (
     at_most,
     container,
     container_of,
+    join_all,
 )
 from breakscan.check.project.index import FunctionInfo, ModuleIndex
 from breakscan.model.findings import Condition, ConditionKind
@@ -222,8 +222,7 @@ def parameter_values(api: TorchApi, info: FunctionInfo, *, entry: bool, compiled
     """
     arguments = info.node.args
     ordered = [*arguments.posonlyargs, *arguments.args]
-    if info.owner is not None and not info.is_static and ordered:
-        ordered = ordered[1:]
+    ordered = ordered[1:] if info.receiver else ordered
     defaults = info.defaults
     evidence = partial(_evidence, api, info)
     index = info.index

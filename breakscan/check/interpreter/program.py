@@ -9,15 +9,13 @@ from dataclasses import dataclass, replace
 from breakscan.check.interpreter.calls import apply
 from breakscan.check.interpreter.expressions import evaluate
 from breakscan.check.interpreter.frame import Frame, Interpreter
-from breakscan.check.interpreter.function_state import CallPath, State, SummaryCache
-from breakscan.check.interpreter.functions import Functions
-from breakscan.check.interpreter.joins import join
+from breakscan.check.interpreter.functions import Functions, Interpreted, SummaryCache
 from breakscan.check.interpreter.module_names import ClassAttributes, DynamoConfig, ModuleNames, Store
 from breakscan.check.interpreter.parameters import annotated_value
-from breakscan.check.interpreter.signatures import Signatures
+from breakscan.check.interpreter.signatures import CallPath, Signatures, State
 from breakscan.check.interpreter.statements import run_body, run_statement
 from breakscan.check.interpreter.value_log import Notes
-from breakscan.check.interpreter.values import CONSTANT, NONE, Arguments, Function, Tensor, Value, elements_of
+from breakscan.check.interpreter.values import CONSTANT, NONE, Arguments, Function, Tensor, Value, elements_of, join
 from breakscan.check.project.entry_points import is_untraced
 from breakscan.check.project.imports import Drawn, Project
 from breakscan.check.project.index import ClassInfo, FunctionInfo, ModuleIndex
@@ -180,14 +178,22 @@ class Program:
         self.names = ModuleNames(project, setups.read_module)
         self.attributes = ClassAttributes(project, api, setups.read_class, setups.read_method)
         self.signatures = Signatures(project, api, self.attributes)
-        self.functions = Functions(self, summaries or SummaryCache(project, mode, self._apart))
+        self.functions = Functions(self, summaries or SummaryCache(project, mode, self._interpret_apart))
         self._lambdas: dict[ast.Lambda, FunctionInfo] = {}
         self.names.assigned(index)
 
-    def _apart(self, index: ModuleIndex, summaries: SummaryCache) -> Program:
-        """A program for functions of another file, which knows nothing of this one."""
+    def _interpret_apart(self, info: FunctionInfo, given: dict[str, Value], summaries: SummaryCache) -> Interpreted:
+        """Interprets a function of another file in a program of its own, which knows nothing of this one."""
         notes = self.notes.apart() if self.notes is not None else None
-        return Program(self.project, index, self.api, self.rules, self.mode, summaries, notes)
+        apart = Program(self.project, info.index, self.api, self.rules, self.mode, summaries, notes)
+        states = apart.states
+        state = states[info] = State(dict(given), None)
+        apart.functions.run_once(info)
+        apart.functions.settle()
+        info.index.closures += apart.closures
+        apart.closures = []
+        apart.release()
+        return state.returns, states, notes
 
     @property
     def states(self) -> dict[FunctionInfo, State]:
@@ -252,13 +258,6 @@ class Program:
             region = replace(around, path=path, line=made.node.lineno, entry=made.qualname)
             self._enter(Entry(made, region, compiled=False))
         self.functions.run_once(made, returned.closure)
-
-    def run_apart(self, info: FunctionInfo, parameters: dict[str, Value]) -> Value:
-        """Interprets one function, for another file, and returns what it returns."""
-        state = self.states[info] = State(dict(parameters), None)
-        self.functions.run_once(info)
-        self.functions.settle()
-        return state.returns
 
     def release(self) -> None:
         """Frees all that it holds, so that nothing is left for the collector: functions within functions, and the

@@ -1,13 +1,12 @@
-"""The values of the parameters of functions: as declared, and as calls pass them."""
+"""The state of a function, and the values of its parameters: as declared, and as calls pass them."""
 
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
-from breakscan.check.interpreter.function_state import State
-from breakscan.check.interpreter.joins import item_of, join
 from breakscan.check.interpreter.module_names import ClassAttributes
 from breakscan.check.interpreter.observed_values import SETTING_UP, as_observed, observed_parameters
 from breakscan.check.interpreter.parameters import annotated_value, parameter_values, promises_number
@@ -30,12 +29,73 @@ from breakscan.check.interpreter.values import (
     class_of,
     doubt,
     elements_of,
+    item_of,
+    join,
     literal,
 )
 from breakscan.check.project.imports import Project
 from breakscan.check.project.index import ClassInfo, FunctionInfo
-from breakscan.model.findings import Condition, ConditionKind
+from breakscan.model.findings import Condition, ConditionKind, Place, Region
+from breakscan.rulebook.events import Event, EventKind
 from breakscan.rulebook.torch_facts.table import TorchApi
+
+EventKey = tuple[EventKind, str, str | None, int, int, int, int]
+"""The kind, form, callee and span of an event."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallPath:
+    """The facts on every path to a method: results of tests of attributes of its object, by their names, conditions,
+    and the test that decides whether it is called.
+
+    ``if self.merged: self.unmerge()`` says what ``if not self.merged`` gives in ``unmerge``, and what its events depend
+    on.
+    """
+
+    outcomes: Mapping[str, bool] = field(default_factory=dict)
+    conditions: tuple[Condition, ...] = ()
+    test: Condition | None = None
+
+    def joined(self, other: CallPath) -> CallPath:
+        """The facts that hold on both paths."""
+        conditions = tuple(c for c in self.conditions if c in other.conditions)
+        test = self.test if self.test == other.test else None
+        return CallPath(join_outcomes(self.outcomes, other.outcomes), conditions, test)
+
+
+def join_outcomes(a: Mapping[str, bool], b: Mapping[str, bool]) -> Mapping[str, bool]:
+    """The outcomes that are the same on two paths."""
+    return a if a is b else {name: outcome for name, outcome in a.items() if b.get(name) is outcome}
+
+
+@dataclass(slots=True)
+class State:
+    """The state of a function: its parameters so far, its result, and the events of its last run."""
+
+    parameters: dict[str, Value]
+    region: Region | None
+    place: Place = Place.PLAIN
+    via: str | None = None
+    returns: Value = UNKNOWN
+    events: dict[EventKey, Event] = field(default_factory=dict)
+    calls: set[FunctionInfo] = field(default_factory=set)
+    handles_tensors: bool = False
+    mixed: bool = False
+    """True if its calls give it different things."""
+    chosen: Condition | None = None
+    """The condition under which an inner function runs that is called only as one of several."""
+    path: CallPath | None = None
+    """The facts at all its calls; None while nothing has called it."""
+    closure: dict[str, Value] | None = None
+    """The names of the enclosing function, for an inner one."""
+    in_wrapper: bool = False
+    """True if nothing but what decorators put around functions reaches it, and it is in another file."""
+    ran: bool = False
+    running: bool = False
+    changes: int = 0
+    """The number of changes of an input since the function ran first."""
+    callers: dict[FunctionInfo, None] = field(default_factory=dict)
+    """The functions that used what it returns."""
 
 
 class ParameterChange(IntEnum):
@@ -118,17 +178,16 @@ class Signatures:
 
     def receiver(self, info: FunctionInfo, owner: ClassInfo | None = None) -> dict[str, Value]:
         """``self`` or ``cls`` of a method; ``owner`` is the class that has the method, by default its own."""
-        name = info.first_parameter
-        if info.owner is None or info.is_static or name is None:
+        if info.receiver is None or info.owner is None:
             return {}
-        return {name: self._attributes.instance(owner or info.owner)}
+        return {info.receiver: self._attributes.instance(owner or info.owner)}
 
     def in_general(self, info: FunctionInfo, name: str, value: Value) -> Value:
         """An object as a function of another file sees it: as one of the class that it expects."""
         if not isinstance(value, Instance) or value.info is None:
             return value
         asked = class_of(self.declared(info).get(name, UNKNOWN))
-        if asked is None and info.owner is not None and name == info.first_parameter:
+        if asked is None and name == info.receiver:
             asked = info.owner
         chain = self._project.bases_of(value.info)
         if asked is None or asked not in chain:
@@ -154,7 +213,6 @@ class Signatures:
         node = info.node.args
         names = [a.arg for a in [*node.posonlyargs, *node.args]]
         defaults = info.defaults
-        receiver = info.first_parameter if info.owner is not None and not info.is_static else None
         change = ParameterChange.NONE
         for position, name in enumerate([*names, *(a.arg for a in node.kwonlyargs)]):
             value = given.get(position if position < len(names) else _NO_POSITION, name)
@@ -167,7 +225,7 @@ class Signatures:
                 value = replace(value, optional=value.optional or Condition(ConditionKind.GIVEN, name))
             if isinstance(value, Tensor) and self._promises_number(info, name):
                 value = _against_promise(value, declared, name)
-            if name in seen and name != receiver:
+            if name in seen and name != info.receiver:
                 value = as_observed(value, seen[name])
             change = max(change, _join_parameter(state, name, value, declared))
         for extra in (node.vararg, node.kwarg):

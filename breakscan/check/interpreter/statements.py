@@ -12,12 +12,10 @@ from typing import Any
 from breakscan.check.interpreter import narrowing
 from breakscan.check.interpreter.assignment import assign, assign_annotated, assign_augmented, bind, delete
 from breakscan.check.interpreter.boolean_tests import branch
-from breakscan.check.interpreter.call_event import emit_iteration
-from breakscan.check.interpreter.call_paths import ANYWHERE, join_outcomes, outcomes_of
-from breakscan.check.interpreter.contexts import enter
+from breakscan.check.interpreter.call_event import emit_iteration, enter
 from breakscan.check.interpreter.expressions import evaluate, function_value
 from breakscan.check.interpreter.frame import Frame
-from breakscan.check.interpreter.joins import item_of, iterated, join, join_all
+from breakscan.check.interpreter.signatures import join_outcomes
 from breakscan.check.interpreter.values import (
     CONSTANT,
     NONE,
@@ -30,6 +28,10 @@ from breakscan.check.interpreter.values import (
     Unknown,
     Value,
     has_outcome,
+    item_of,
+    iterated,
+    join,
+    join_all,
     literal_of,
 )
 from breakscan.model.findings import Condition, ConditionKind, Place
@@ -139,14 +141,14 @@ def _if(frame: Frame, node: ast.If) -> bool:
         return run_body(frame, node.body if known else node.orelse)
     late = branch(frame, node.test, "guard" if is_guard(node) else "if", node)
     before, known_before = dict(frame.names), frame.outcomes
-    frame.outcomes = outcomes_of(frame, node.test, True, late)
+    frame.learn_outcomes(node.test, True, late)
     when_true = narrowing.narrow(frame, node.test, True)
     with frame.muted(isinstance(node.body[-1], ast.Raise)):
         body_goes_on = _run_arm(frame, node, True, when_true)
     after_body, known_after_body = dict(frame.names), frame.outcomes
     _reset(frame, before)
     frame.outcomes = known_before
-    frame.outcomes = outcomes_of(frame, node.test, False, late)
+    frame.learn_outcomes(node.test, False, late)
     when_false = narrowing.narrow(frame, node.test, False)
     else_goes_on = _run_arm(frame, node, False, when_false) if node.orelse else True
     if body_goes_on and else_goes_on:
@@ -237,7 +239,7 @@ def _for(frame: Frame, node: ast.For | ast.AsyncFor) -> None:
 def _run_rounds(frame: Frame, once: Callable[[], None]) -> None:
     """Runs a loop's body, and again where a second round starts with other values than the first."""
     before = dict(frame.names)
-    frame.outcomes = ANYWHERE.outcomes
+    frame.outcomes = {}
     once()
     carried = join_names(before, frame.names)
     _reset(frame, carried)
@@ -246,7 +248,7 @@ def _run_rounds(frame: Frame, once: Callable[[], None]) -> None:
         once()
         frame.loops -= 1
         _reset(frame, join_names(carried, frame.names))
-    frame.outcomes = ANYWHERE.outcomes
+    frame.outcomes = {}
 
 
 MOST_LOOPS_REPEATED = 3
@@ -292,7 +294,7 @@ def _try(frame: Frame, node: ast.Try) -> bool:
         after = [dict(frame.names)] if goes_on else []
     for handler in node.handlers:
         _reset(frame, at_handler)
-        frame.outcomes = ANYWHERE.outcomes
+        frame.outcomes = {}
         if handler.name:
             frame.names[handler.name] = UNKNOWN
         caught = Condition(ConditionKind.RAISED, ast.unparse(handler.type) if handler.type else "")
@@ -316,7 +318,7 @@ def _match(frame: Frame, node: ast.Match) -> bool:
     subject = evaluate(frame, node.subject)
     before = dict(frame.names)
     results = [before]
-    frame.outcomes = ANYWHERE.outcomes
+    frame.outcomes = {}
     for case in node.cases:
         _reset(frame, dict(before))
         for pattern in ast.walk(case.pattern):

@@ -8,7 +8,6 @@ from dataclasses import replace
 from breakscan.check.interpreter.attributes import found_by_data, is_size_by_data, keeps_size_by_data
 from breakscan.check.interpreter.call_event import emit_call, emit_skippable, is_skipped
 from breakscan.check.interpreter.frame import Frame
-from breakscan.check.interpreter.joins import item_of, join_all
 from breakscan.check.interpreter.values import (
     CONSTANT,
     SIZE,
@@ -35,6 +34,8 @@ from breakscan.check.interpreter.values import (
     container_of,
     doubt,
     elements_of,
+    item_of,
+    join_all,
     tensor,
 )
 from breakscan.model.findings import Condition, ConditionKind, Mode

@@ -7,8 +7,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from breakscan.check.interpreter.joins import join_all
-from breakscan.check.interpreter.values import ClassOrObject, Namespace, Sure, Tensor, Value, elements_of, literal_of
+from breakscan.check.interpreter.values import (
+    ClassOrObject,
+    Namespace,
+    Sure,
+    Tensor,
+    Value,
+    elements_of,
+    join_all,
+    literal_of,
+)
 from breakscan.check.project.index import ModuleIndex
 from breakscan.model.facts import Fact, FileFacts, Span
 from breakscan.source.module import SourceModule

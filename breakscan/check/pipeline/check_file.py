@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from breakscan.check.compile_uses.events import compile_events
-from breakscan.check.interpreter.function_state import State
 from breakscan.check.interpreter.program import Program
+from breakscan.check.interpreter.signatures import State
 from breakscan.check.interpreter.value_log import Notes
 from breakscan.check.pipeline.results import CONFIDENCE_ORDER, FileResult, Merged
 from breakscan.check.pipeline.shadowed import gives_up, reach_of

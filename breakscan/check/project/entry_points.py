@@ -173,15 +173,8 @@ def _inherited(project: Project, index: ModuleIndex) -> Iterator[Entry]:
 
 def _calls_of(method: FunctionInfo) -> set[str]:
     """The methods of its own object that a method calls."""
-    receiver = None if method.is_static else method.first_parameter
-    return {
-        node.func.attr
-        for node in method.own_nodes
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and isinstance(node.func.value, ast.Name)
-        and node.func.value.id == receiver
-    }
+    called = (node.func for node in method.own_nodes if isinstance(node, ast.Call))
+    return {f.attr for f in called if isinstance(f, ast.Attribute) and is_name(f.value, method.receiver)}
 
 
 def _assumed(info: FunctionInfo, why: Assumption, receiver: ClassInfo | None = None) -> Entry:

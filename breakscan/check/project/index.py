@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar
 
 from breakscan.model.observations import FunctionSeen
 from breakscan.source.module import SourceModule
-from breakscan.source.walking import FunctionNode, blocks, own_nodes, walk
+from breakscan.source.walking import FunctionNode, blocks, is_name, own_nodes, walk
 
 BUILTINS = frozenset(dir(builtins))
 _STORE = r"{0}\.\w+(?:[^=\n(]*(?<![=!])=(?!=)| *: *[^\s]| in )|\bas\s{0}\."
@@ -65,18 +65,12 @@ class FunctionInfo:
     @cached_property
     def own_attributes(self) -> frozenset[str]:
         """The attributes of its object that a method assigns."""
-        receiver = None if self.is_static else self.first_parameter
+        receiver = self.receiver
         text = "\n".join(self.index.module.lines[self.node.lineno - 1 : self.node.end_lineno])
         if receiver is None or not (re.search(_STORE.format(receiver), text) or _STORE_OF_LINES.search(text)):
             return frozenset()  # nearly all: to walk over them takes long
-        return frozenset(
-            one.attr
-            for one in self.own_nodes
-            if one.__class__ is ast.Attribute
-            and isinstance(one.ctx, ast.Store)
-            and isinstance(one.value, ast.Name)
-            and one.value.id == receiver
-        )
+        attributes = (one for one in self.own_nodes if isinstance(one, ast.Attribute))
+        return frozenset(a.attr for a in attributes if isinstance(a.ctx, ast.Store) and is_name(a.value, receiver))
 
     @cached_property
     def free_names(self) -> frozenset[str]:
@@ -94,6 +88,11 @@ class FunctionInfo:
     @property
     def is_static(self) -> bool:
         return "staticmethod" in self.decorators
+
+    @cached_property
+    def receiver(self) -> str | None:
+        """The name of the object, or of the class, that a method is called on."""
+        return None if self.owner is None or self.is_static else self.first_parameter
 
     @property
     def is_property(self) -> bool:
