@@ -1,4 +1,4 @@
-"""The reports of ``explain`` and ``report``: the options ``--check``, ``--show`` and ``--source-root``."""
+"""The reports of ``explain`` and ``report``: the options ``--show`` and ``--source-root``."""
 
 from __future__ import annotations
 
@@ -6,24 +6,17 @@ import os
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from breakscan.cli.exit_status import show_failure
 from breakscan.explanation.explanation import Explanation
-from breakscan.explanation.frames import FrameStatus
 from breakscan.explanation.relocation import Relocation
-from breakscan.model.findings import Origin, Site
-from breakscan.model.torch_versions import is_version
+from breakscan.model.findings import Finding, Origin, Site, Verdict
 from breakscan.report.explain import ExplainReport
 from breakscan.report.explain.tables import FINDINGS, LISTINGS
-from breakscan.report.formats import WITH_AGREEMENT
 from breakscan.rulebook.config import NearestSettings
 from breakscan.source.source_files import SourceFiles
-
-if TYPE_CHECKING:
-    from breakscan.explanation.agreement.result import Agreement
 
 ALL = "all"
 _WORDS = (FINDINGS, *LISTINGS)
@@ -53,11 +46,6 @@ def _relocation(_: click.Context, __: click.Parameter, values: Iterable[str]) ->
     return Relocation(roots, allowed)
 
 
-check_option = click.option(
-    "--check",
-    is_flag=True,
-    help="Compare with the findings of breakscan check in the code that was compiled.",
-)
 show_option = click.option(
     "--show",
     "tables",
@@ -81,67 +69,52 @@ def readable_files(relocation: Relocation) -> SourceFiles:
     return SourceFiles((os.getcwd(), *relocation.folders))
 
 
-def require_room(check: bool, tables: tuple[str, ...], format_: str) -> None:
-    """Raises UsageError if a comparison or tables are requested in a format that cannot show them."""
-    if check and format_ not in WITH_AGREEMENT:
-        raise click.UsageError(f"--check goes with --format {' or '.join(WITH_AGREEMENT)}")
+def require_room(tables: tuple[str, ...], format_: str) -> None:
+    """Raises UsageError if tables are requested in a format that cannot show them."""
     if tables and format_ != "terminal":
         raise click.UsageError("--show goes with --format terminal; json has all that it lists")
 
 
 def explain_report(
-    explanation: Explanation,
-    files: SourceFiles,
-    format_: str,
-    check: bool,
-    tables: tuple[str, ...],
-    again: str = "",
+    explanation: Explanation, files: SourceFiles, format_: str, tables: tuple[str, ...], again: str = ""
 ) -> ExplainReport:
-    """Returns what a report in this format shows: the whole comparison if it is requested, else the findings hidden by
-    the first break of a function that runs eager.
-
-    For a trace, only a requested comparison is shown, because its files may have changed since; for the same reason,
-    nothing of it is offered to ``fix``.
-    """
-    given_up = any(frame.status is FrameStatus.EAGER and frame.origin is Origin.USER for frame in explanation.frames)
-    has_hidden = format_ == "terminal" and given_up and explanation.trace is None
-    agreement = _agreement(explanation, files) if check or has_hidden else None
-    return ExplainReport(
-        explanation,
-        agreement,
-        with_agreement=check,
-        tables=tables,
-        again=again,
-        fixable=_fixable(explanation, files) if format_ == "terminal" and explanation.trace is None else 0,
-        files=files,
-    )
-
-
-def _agreement(explanation: Explanation, files: SourceFiles) -> Agreement | None:
-    """Returns the agreement, or None if there is nothing to compare. A failure is reported and has no other effect."""
-    from breakscan.explanation.agreement.agree import agree
-
+    """Returns what a report in this format shows.  Of a trace, whose files may have changed since, it has nothing that
+    ``check`` or ``fix`` say."""
+    made = ExplainReport(explanation, tables=tables, again=again, files=files)
+    if format_ != "terminal" or explanation.trace is not None:
+        return made
     try:
-        return agree(explanation, NearestSettings(), files) if is_version(explanation.torch) else None
+        return _checked(made)
     except Exception as error:
         show_failure(error)
-        return None
+        return made
 
 
-def _fixable(explanation: Explanation, files: SourceFiles) -> int:
-    """Return the number of breaks in the user's code that ``fix`` has an edit for.  In a file that has changed since,
-    an edit would not find what was recorded."""
-    own = [one for one in explanation.breaks if one.origin is Origin.USER and one.rule and one.rule.rewrites]
-    sites = {_absolute(one.site) for one in own if files.is_current(one.site.path)}
-    paths = sorted({site.path for site in sites})
+def _checked(report: ExplainReport) -> ExplainReport:
+    """Adds what ``check`` and ``fix`` say of the breaks of the user's code.  In a file that has changed since, they
+    would not find what was recorded."""
+    breaks = [one for one in report.explanation.breaks if one.origin is Origin.USER]
+    own = {one.site: _absolute(one.site) for one in breaks if report.files.is_current(one.site.path)}
+    hiding = {one.site for one in breaks if one.site in own and one.verdict in (Verdict.EAGER, Verdict.RAISES)}
+    editable = {own[one.site] for one in breaks if one.site in own and one.rule and one.rule.rewrites}
+    paths = sorted({own[site].path for site in hiding} | {site.path for site in editable})
     if not paths:
-        return 0
+        return report
     from breakscan.check.pipeline.check import check_paths
     from breakscan.fix.repair import fixable
 
     settings = NearestSettings()
-    edits = [_absolute(one.site) for one in fixable(check_paths([*map(Path, paths)], settings, jobs=1), settings)]
-    return sum(any(site.shares_line_with(edit) for edit in edits) for site in sites)
+    found = check_paths([*map(Path, paths)], settings, jobs=1)
+    edits = [_absolute(one.site) for one in fixable(found, settings)] if editable else []
+    hidden: dict[Site, list[Finding]] = {}
+    for finding in found.findings:
+        is_recorded = any(_absolute(finding.site).shares_line_with(site) for site in own.values())
+        head = None if finding.behind is None or is_recorded else _absolute(finding.behind)
+        for site in hiding:
+            if head and head.shares_line_with(own[site]):
+                hidden.setdefault(site, []).append(finding)
+    fixed = sum(any(site.shares_line_with(edit) for edit in edits) for site in editable)
+    return replace(report, hidden=hidden, fixable=fixed)
 
 
 def _absolute(site: Site) -> Site:

@@ -15,7 +15,7 @@ from breakscan.rulebook.document import Rule
 from breakscan.rulebook.remedies import remedies_at
 from breakscan.source.module import SourceModule, SourceProblem, parse_module
 from breakscan.source.source_files import SourceFiles
-from breakscan.source.spans import Outline, head_span, span
+from breakscan.source.spans import Outline, head_span, span, without_locals
 
 Parents = Callable[[ast.AST], Iterator[tuple[ast.AST, ast.AST]]]
 """Gives each node that encloses a node, with the child that leads to it, from the inside out."""
@@ -160,7 +160,7 @@ class UserSource:
         """The qualified name of the function around a line, or None at the top of a module."""
         file = self._file(path)
         scope = file.outline.function_at(line) if file else None
-        return scope.path if scope else None
+        return without_locals(scope.qualname) if scope else None
 
     def form(self, path: str, line: int, column: int | None, end_column: int | None) -> str | None:
         """The form of the branch there, as ``rulebook.events`` names it; None if there is no branch."""
@@ -189,7 +189,8 @@ class UserSource:
     def defined_at(self, path: str, name: str) -> int | None:
         """The line of the only function of that name in a file."""
         file = self._file(path)
-        lines = [one.node.lineno for one in file.outline.scopes if one.path.rpartition(".")[2] == name] if file else []
+        scopes = file.outline.scopes if file else ()
+        lines = [one.node.lineno for one in scopes if one.qualname.rpartition(".")[2] == name]
         return lines[0] if len(lines) == 1 else None
 
     def keeps(self, path: str, line: int) -> bool:

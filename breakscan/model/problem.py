@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from breakscan.model.findings import ChangeKind, Holder, Kind, Origin, Severity, Site, Verdict
+from breakscan.model.findings import ChangeKind, Holder, Origin, Severity, Site, Verdict
 from breakscan.model.remedy import Remedy, remedies_in_words
 from breakscan.model.words import duration, listed
 
@@ -310,16 +310,6 @@ class Problem:
     def times(self) -> str:
         """``3×``; empty for what happened once."""
         return f"{self.count}×" if self.count > 1 or self.kind is ProblemKind.RECOMPILES else ""
-
-    @property
-    def is_about_function(self) -> bool:
-        """True if it is about a function rather than a line."""
-        return self.kind is ProblemKind.RECOMPILES or self.is_lost
-
-    @property
-    def predicted_as(self) -> Kind:
-        """The kind of finding by which ``check`` predicts it."""
-        return Kind.RECOMPILE if self.kind is ProblemKind.RECOMPILES else Kind.GRAPH_BREAK
 
     def identity(self) -> Hashable:
         """Equal for what cannot be distinguished in two runs of a program."""

@@ -40,8 +40,6 @@ PAGE_FORMATS = {
 
 FOR_LOGS = ("terminal", "github")
 """Formats that may go to standard error, between the output of the program that is run.  All others need a file."""
-WITH_AGREEMENT = ("terminal", "json")
-"""Formats of ``explain`` that can show what ``check`` reports for the code that was compiled."""
 
 
 def load(name: str) -> Callable[..., Any]:

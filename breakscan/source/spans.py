@@ -74,22 +74,6 @@ def extent(nodes: Sequence[ast.AST], module: SourceModule) -> Site:
     return Site(module.display, line, module.column(line, start), end_line, module.column(end_line, end))
 
 
-def may_be_skipped(site: Site, module: SourceModule) -> bool:
-    """True if the code of a site may be left out when its line runs: a branch of an ``if`` expression, what follows
-    an ``and``, the body of a comprehension or a lambda."""
-    for parent, child in nodes_around(site, module):
-        is_optional = (
-            (isinstance(parent, ast.IfExp) and child is not parent.test)
-            or (isinstance(parent, ast.BoolOp) and child is not parent.values[0])
-            or isinstance(child, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp | ast.Lambda)
-        )
-        if is_optional:
-            around = extent([child], module)
-            if (site.end_line, site.end_column) <= (around.end_line, around.end_column):
-                return True
-    return False
-
-
 def _children_near(parent: ast.AST, line: int) -> Iterable[ast.AST]:
     if not isinstance(parent, ast.Module):
         return ast.iter_child_nodes(parent)
@@ -125,11 +109,6 @@ class OutlineEntry:
     first_line: int
     last_line: int
 
-    @property
-    def path(self) -> str:
-        """The qualified name without ``<locals>``."""
-        return without_locals(self.qualname)
-
 
 class Outline:
     """The scopes of a parsed file, in source order."""
@@ -138,16 +117,15 @@ class Outline:
         self.scopes = sorted(_scopes(tree), key=lambda scope: (scope.first_line, -scope.last_line))
         self._first_lines = [scope.first_line for scope in self.scopes]
 
-    def function_at(self, line: int, *, lambdas: bool = False) -> OutlineEntry | None:
+    def function_at(self, line: int) -> OutlineEntry | None:
         """The innermost function around a line, or None at the top level of the file.
 
-        A class that a function defines is skipped.  A lambda counts only on request: a line may contain one and
-        still belong to the function around it.
+        A class that a function defines is skipped, as is a lambda: a line may contain one and still belong to the
+        function around it.
         """
         following = bisect_right(self._first_lines, line)
         for scope in reversed(self.scopes[:following]):
-            wanted = lambdas if isinstance(scope.node, ast.Lambda) else not isinstance(scope.node, ast.ClassDef)
-            if wanted and scope.last_line >= line:
+            if scope.last_line >= line and not isinstance(scope.node, ast.Lambda | ast.ClassDef):
                 return scope
         return None
 

@@ -169,13 +169,6 @@ class TestWhatIsNotOpened:
         assert done.returncode == 0
         assert "not a regular file" in in_one_line(done.stdout)
 
-    def test_a_comparison_with_check_reads_nothing_else(self, breakscan: Run, project: Path, kind: Kind) -> None:
-        made = kind(project, str(project.parent / "outside" / "secret.py"))
-        done = breakscan("report", "--check", "--format", "json", str(made))
-        assert done.status == 0, done.err
-        assert done.json["agreement"]["files"] == []
-        assert CANARY not in done.out + done.err
-
     def test_diff(self, breakscan: Run, project: Path, kind: Kind) -> None:
         made = kind(project, str(project.parent / "outside" / "secret.py"))
         if kind is log:
@@ -213,11 +206,6 @@ class TestWhatIsOpened:
             in breakscan("report", "--source-root", f"/elsewhere={outside}", made).out
         )
 
-    def test_with_check(self, breakscan: Run, project: Path, kind: Kind) -> None:
-        shutil.copy(TRACES / "program.py", project)
-        done = breakscan("report", "--check", "--format", "json", str(kind(project, str(project / "program.py"))))
-        assert done.json["agreement"]["files"] == ["program.py"]
-
 
 def test_a_file_with_other_lines_than_the_log_has(breakscan: Run, project: Path) -> None:
     (project / "program.py").write_text(SECRET, encoding="utf-8")
@@ -242,18 +230,6 @@ class TestSourcesInTheRecording:
     def test_are_shown_below_a_folder_that_stands_for_theirs(self, breakscan: Run, kept: Path) -> None:
         done = breakscan("report", "--source-root", "/tmp/project=.", str(kept))
         assert "\nprogram.py:8:5  splits the graph" in done.out
-
-    def test_are_compared_with_check_only_where_the_file_is_the_same(self, breakscan: Run, kept: Path) -> None:
-        def checked() -> Any:
-            made = breakscan("report", "--source-root", "/tmp/project=.", "--check", "--format", "json", str(kept))
-            return made.json["agreement"]["files"]
-
-        assert checked() == []
-        shutil.copy(TRACES / "program.py", kept.parent)
-        assert checked() == ["program.py"]
-        with (kept.parent / "program.py").open("a", encoding="utf-8") as file:
-            file.write("# changed\n")
-        assert checked() == []
 
     def test_steer_no_terminal_and_run_in_no_page(self, breakscan: Run, kept: Path) -> None:
         hostile = "\n".join(f"print('\x1b[2J\x9b31m[red]</script><script>alert({n})</script>')" for n in range(90))
@@ -307,7 +283,7 @@ def test_what_explain_saves_shows_its_sources_elsewhere(process: Run, breakscan:
 
 @KINDS
 @pytest.mark.parametrize("torch", ["abc", "9" * 5000 + ".1", "2.x", "²⁵.¹", "\x1b[2J"])
-@pytest.mark.parametrize("options", [(), ("--check",), ("--format", "html")])
+@pytest.mark.parametrize("options", [(), ("--format", "html")])
 def test_a_torch_version_that_is_none(
     breakscan: Run, project: Path, kind: Kind, torch: str, options: tuple[str, ...]
 ) -> None:
@@ -405,9 +381,9 @@ def changed(value: Any, chance: random.Random, values: list[Any], share: float) 
     return chance.choice([one for one in values if type(one) is type(value)] or values)
 
 
-def reported(made: Path, capfd: pytest.CaptureFixture[str], format_: str, *options: str) -> None:
+def reported(made: Path, capfd: pytest.CaptureFixture[str], format_: str) -> None:
     capfd.readouterr()
-    status = main(["report", "--format", format_, *options, str(made)])
+    status = main(["report", "--format", format_, str(made)])
     told = capfd.readouterr()
     assert status in (0, 2), told.err
     assert "Traceback" not in told.err
@@ -415,10 +391,10 @@ def reported(made: Path, capfd: pytest.CaptureFixture[str], format_: str, *optio
 
 
 @fuzz
-@given(seeds, st.sampled_from(EXPLAIN.names), st.sampled_from([0.0, 0.01, 0.1, 0.5]), st.booleans())
-@example(0, "html", 0.0, False)
+@given(seeds, st.sampled_from(EXPLAIN.names), st.sampled_from([0.0, 0.01, 0.1, 0.5]))
+@example(0, "html", 0.0)
 def test_recordings_with_anything_in_them(
-    hostile: Path, capfd: pytest.CaptureFixture[str], seed: int, format_: str, share: float, check: bool
+    hostile: Path, capfd: pytest.CaptureFixture[str], seed: int, format_: str, share: float
 ) -> None:
     chance = random.Random(seed)
     values = [*(str(hostile / path) for path in NASTY_PATHS), *NASTY_VALUES]
@@ -431,7 +407,7 @@ def test_recordings_with_anything_in_them(
             manifest = json.loads((made / MANIFEST).read_text(encoding="utf-8"))
             changes = changed(manifest, chance, values, share)
             (made / MANIFEST).write_text(json.dumps({**changes, "format": FORMAT}), encoding="utf-8")
-        reported(made, capfd, format_, *(["--check"] if check and format_ in ("terminal", "json") else []))
+        reported(made, capfd, format_)
     finally:
         shutil.rmtree(made)
 

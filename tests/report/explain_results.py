@@ -7,7 +7,6 @@ from typing import Any
 
 from report_results import text_of
 
-from breakscan.explanation.agreement.result import Agreement, AgreementOutcome, Judged
 from breakscan.explanation.breaks import BreakSite, FunctionPart
 from breakscan.explanation.compilations import (
     CacheUse,
@@ -24,24 +23,16 @@ from breakscan.explanation.frames import FrameStatus, UncompiledFrame, Uncompile
 from breakscan.explanation.graphs import CudaGraphSkip, Generated, Graph, Kernel, LineStages
 from breakscan.explanation.kernel_calls import KernelKind
 from breakscan.explanation.notices import Notice
-from breakscan.explanation.problems import break_problem
 from breakscan.explanation.rank_report import RankDifference, RankReport, exit_ending
 from breakscan.explanation.recompiles import Recompile
 from breakscan.explanation.run_totals import Calls
 from breakscan.explanation.step_profile import StepProfile
 from breakscan.model.findings import (
     ChangeKind,
-    Condition,
-    ConditionKind,
-    Confidence,
-    Finding,
-    Kind,
-    Mode,
     Origin,
     Place,
     Severity,
     Site,
-    SourceError,
     Verdict,
 )
 from breakscan.model.problem import Caller, Price, Problem, ProblemKind, SharedCode
@@ -306,34 +297,6 @@ def explanation(**changes: Any) -> Explanation:
         ),
     }
     return Explanation(**(values | changes))
-
-
-FINDING = Finding(
-    rule="BRK101",
-    name="branch-on-tensor",
-    kind=Kind.GRAPH_BREAK,
-    severity=Severity.ERROR,
-    confidence=Confidence.CONDITIONAL,
-    message="a Python branch on a tensor's value",
-    site=BREAK.site,
-    function=BREAK.function,
-    region=None,
-    gb=("GB0170",),
-    conditions=(Condition(ConditionKind.GIVEN, "mask"),),
-    torch="2.13",
-)
-AGREEMENT = Agreement(
-    torch="2.13",
-    mode=Mode.DEFAULT,
-    files=(BREAK.site.path,),
-    judged=(
-        Judged(FINDING, AgreementOutcome.CONFIRMED, BREAK.site, True),
-        Judged(FINDING, AgreementOutcome.NOT_TRIGGERED, None, False),
-    ),
-    missed=(break_problem(BREAK),),
-    silenced=(break_problem(BREAK),),
-    errors=(SourceError(BREAK.site.path, 1, 1, "cannot be parsed"),),
-)
 
 
 def written(format_: str, told: Explanation, **report: Any) -> str:

@@ -50,7 +50,7 @@ def properties_of(schema: Any) -> dict[str, Any]:
 
 
 def test_every_key_is_written_and_described() -> None:
-    data = written(made.explanation(), agreement=made.AGREEMENT, with_agreement=True)
+    data = written(made.explanation())
     validate(data)
     described = properties_of(SCHEMA)
     assert keys_of(data) >= set(described)

@@ -5,14 +5,11 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from types import CodeType
 
 import pytest
 
-from breakscan.model.findings import Site
-from breakscan.source.module import parse_module
-from breakscan.source.spans import Outline, may_be_skipped, without_locals
+from breakscan.source.spans import Outline, without_locals
 
 TEXT = """
 first = lambda: 0
@@ -52,40 +49,19 @@ def test_names_and_lines_are_those_of_the_code_objects() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "function", "with_lambdas"),
+    ("line", "function"),
     [
-        (2, None, "<lambda>"),
-        (4, None, "<lambda>"),
-        (6, "A.f", "A.f"),
-        (9, "A.f", "A.f"),
-        (10, "A.f.Inner.g", "A.f.Inner.g"),
-        (12, "A.f.Inner.g", "A.f.Inner.g.<lambda>.<lambda>"),
-        (16, "A.h", "A.h"),
-        (17, None, None),
-        (21, "f.g", "f.g"),
+        (2, None),
+        (4, None),
+        (6, "A.f"),
+        (9, "A.f"),
+        (10, "A.f.Inner.g"),
+        (12, "A.f.Inner.g"),
+        (16, "A.h"),
+        (17, None),
+        (21, "f.g"),
     ],
 )
-def test_the_function_at_a_line(line: int, function: str | None, with_lambdas: str | None) -> None:
-    outline = Outline(ast.parse(TEXT))
-    found, innermost = outline.function_at(line), outline.function_at(line, lambdas=True)
+def test_the_function_at_a_line(line: int, function: str | None) -> None:
+    found = Outline(ast.parse(TEXT)).function_at(line)
     assert (found and without_locals(found.qualname)) == function
-    assert (innermost and innermost.path) == with_lambdas
-
-
-@pytest.mark.parametrize(
-    ("text", "part", "expected"),
-    [
-        ("y = a if b else c", "a", True),
-        ("y = a if b else c", "b", False),
-        ("y = a and b", "a", False),
-        ("y = a and b", "b", True),
-        ("y = [v for v in w]", "v for", True),
-        ("y = [v for v in w] + z", "[v for v in w] + z", False),
-        ("y = f(lambda: a)", "a)", True),
-        ("y = f(a)", "a", False),
-    ],
-)
-def test_what_may_be_skipped_when_its_line_runs(text: str, part: str, expected: bool) -> None:
-    column = text.index(part) + 1
-    site = Site("a.py", 1, column, 1, column + len(part.removesuffix(" for").removesuffix(")")))
-    assert may_be_skipped(site, parse_module(text, Path("a.py"), "a.py")) is expected

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -27,7 +27,6 @@ def check_paths(
     reached_from: Sequence[Path] = (),
     on_progress: Callable[[int, int], None] | None = None,
     jobs: int | None = None,
-    functions: Mapping[Path, Mapping[str, bool]] | None = None,
     checkers: Checker | None = None,
     earlier: Callable[[Path], FileResult | None] | None = None,
     apart: bool = True,
@@ -38,9 +37,8 @@ def check_paths(
     A file that cannot be read or parsed becomes an error entry; the others are still checked.  Files ``reached_from``
     are those whose compiled code reaches that text; their effects on it count.
     ``on_progress`` is called with how many files are done, and of how many.  ``jobs`` is the number of
-    processes, by default one a core.  ``functions`` names those that the compiler is known to have been in, see
-    :class:`.FileChecker`: they alone are checked then, in this process, and no result is kept.  ``earlier`` gives
-    results that are known to hold, in place of those that are kept.  ``apart`` says that what a project that compiles
+    processes, by default one a core.  ``earlier`` gives results that are known to hold, in place of those that are
+    kept.  ``apart`` says that what a project that compiles
     by name does not compile is no finding; a run of a part of its files cannot know that.
     ``on_purpose`` shows calls that only cost a break which the code asks for, as do settings with the least confidence.
     """
@@ -51,7 +49,7 @@ def check_paths(
     depends: set[str] = set()
     roots = CheckedFrom()
     calls, compiled = CompileCalls(), set[PathLine]()
-    shown = Shown(settings, on_purpose or functions is not None)
+    shown = Shown(settings, on_purpose)
 
     def take(result: FileResult) -> None:
         for finding in result.findings:
@@ -72,7 +70,7 @@ def check_paths(
     cwd = Path.cwd()
     paths = [*files, *([stdin[1]] if stdin is not None else [])]
     wanted = {display_path(path, cwd) for path in paths}
-    checker = checkers or Checker(settings, functions)
+    checker = checkers or Checker(settings)
     if stdin is not None:
         text, name = stdin
         with checker.changed(name, text, [name, *reached_from]):
@@ -89,7 +87,7 @@ def check_paths(
         else:
             anew.append(path)
     with no_collector():
-        found = _results(anew, checker, jobs if functions is None else 1)
+        found = _results(anew, checker, jobs)
         for done, result in enumerate(found, len(files) - len(anew) + 1):
             take(result)
             if on_progress:

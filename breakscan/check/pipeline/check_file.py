@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -16,7 +16,7 @@ from breakscan.check.interpreter.signatures import State
 from breakscan.check.interpreter.value_log import Notes
 from breakscan.check.pipeline.results import CONFIDENCE_ORDER, FileResult, Merged
 from breakscan.check.pipeline.shadowed import gives_up, reach_of
-from breakscan.check.project.entry_points import find_entries, named_entries, observed_entries
+from breakscan.check.project.entry_points import find_entries, observed_entries
 from breakscan.check.project.imports import Project
 from breakscan.check.project.index import FunctionInfo, ModuleIndex
 from breakscan.check.project.roots import Entry
@@ -147,20 +147,17 @@ def _rule_index(library: Library, kinds: frozenset[Kind]) -> RuleIndex:
 
 class FileChecker:
     """Checks one file after the other under one set of settings, by all rules: what is shown depends on the settings
-    of the files that hold the findings (see :class:`.Shown`).  ``functions`` names, by absolute path, those that
-    the compiler is known to have been in: then nothing else counts as compiled.  ``observations`` are taken for true.
+    of the files that hold the findings (see :class:`.Shown`).  ``observations`` are taken for true.
     ``rules`` stand in for those of the library.
     """
 
     def __init__(
         self,
         settings: Settings,
-        functions: Mapping[Path, Mapping[str, bool]] | None = None,
         observations: Observations | None = None,
         rules: Iterable[Rule] | None = None,
     ) -> None:
         self.settings = settings
-        self.functions = functions
         self.library = load_library(settings.rule_folders)
         self.target = resolve_target(settings)
         self.api = load_api(self.target.ledger)
@@ -225,12 +222,9 @@ class FileChecker:
     ) -> Iterator[tuple[ModuleIndex, Finding]]:
         if not _MAY_COMPILE.search(index.module.text):
             return
-        if self.functions is None:
-            entries, roots = find_entries(self.project, index, self.settings.regions, self.settings.mode)
-            result.calls = roots.calls
-            entries += observed_entries(self.project, index, self.settings.mode)
-        else:
-            entries = named_entries(index, self.functions.get(index.module.path, {}))
+        entries, roots = find_entries(self.project, index, self.settings.regions, self.settings.mode)
+        result.calls = roots.calls
+        entries += observed_entries(self.project, index, self.settings.mode)
         found = Merged()
         for mode, some in self._by_mode(entries).items():
             self._find(index, some, mode, found, notes, result)
@@ -250,7 +244,7 @@ class FileChecker:
         judge = Judge(rules, load_ledger(self.target.ledger), mode, self.target.torch)
         program = Program(self.project, index, self.api, rules, mode, notes=notes)
         program.run(entries)
-        compiled = compiled_functions(program, everything=self.functions is None and self.settings.regions == "all")
+        compiled = compiled_functions(program, everything=self.settings.regions == "all")
         for drawn in {info.index for info in compiled}:
             if "_dynamo.config" in drawn.module.text:
                 program.names.assigned(drawn)  # a setting made in any file that is imported holds for all

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,20 +25,18 @@ if TYPE_CHECKING:
 class Checker:
     """Checks files with one :class:`.FileChecker` for each configuration, and keeps the results where its settings say.
 
-    It takes files to be as they were when it first read them, until :meth:`refresh` names them.  ``functions`` are
-    those of :class:`.FileChecker`: with them nothing is kept.  ``observing`` says that :meth:`check_file` takes the
+    It takes files to be as they were when it first read them, until :meth:`refresh` names them.
+    ``observing`` says that :meth:`check_file` takes the
     observations of the settings for true.
     """
 
     def __init__(
         self,
         settings: FileSettings,
-        functions: Mapping[Path, Mapping[str, bool]] | None = None,
         *,
         observing: bool = False,
     ) -> None:
         self.settings = settings
-        self._functions = functions
         self._observing = observing
         self._observer: Checker | None = None
         self._cwd = str(Path.cwd())
@@ -54,7 +52,7 @@ class Checker:
             from breakscan.check.pipeline.check_file import FileChecker  # slow to import: kept results need none of it
 
             observations = settings.observations if self._observing else None
-            known = self._checkers[id(settings)] = FileChecker(settings, self._functions, observations)
+            known = self._checkers[id(settings)] = FileChecker(settings, observations)
         return known
 
     def known(self, path: Path) -> FileResult | None:
@@ -65,7 +63,7 @@ class Checker:
     def check(self, path: Path) -> FileResult:
         """The result for a file at an absolute path, found anew and kept.  What only a recorded run shows is in it."""
         result = self.check_file(path)
-        observations = self.settings.of(path).observations if self._functions is None else None
+        observations = self.settings.of(path).observations
         if observations is not None and observations.concern(result.depends.values()):
             self._observer = self._observer or Checker(self.settings, observing=True)
             result = with_observed(result, self._observer.check_file(path), observations)
@@ -111,7 +109,7 @@ class Checker:
     def _cache_of(self, path: Path) -> ResultCache | None:
         settings = self.settings.of(path)
         if id(settings) not in self._caches:
-            folder = settings.cache_folder if self._functions is None else None
+            folder = settings.cache_folder
             cache = None
             if folder is not None:
                 cache = ResultCache(folder, cache_fingerprint(settings, resolve_target(settings), self._cwd))

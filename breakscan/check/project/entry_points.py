@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from breakscan.check.project.imports import Project
 from breakscan.check.project.index import ClassInfo, FunctionInfo, ModuleIndex
 from breakscan.check.project.roots import Entry, Roots, find_roots, is_test, may_compile
 from breakscan.model.findings import Assumption, Mode, Region
-from breakscan.source.spans import without_locals
 from breakscan.source.walking import is_name
 
 # Modules that only prepare data for a model, in the workers that load it: nobody compiles them.
@@ -102,17 +101,6 @@ def find_entries(project: Project, index: ModuleIndex, regions: str, mode: Mode)
         and (entry.receiver is None or not prepares_data(project, entry.receiver))
     ]
     return _unique([*roots, *assumed], mode), known
-
-
-def named_entries(index: ModuleIndex, compiled: Mapping[str, bool]) -> list[Entry]:
-    """The functions of a file that have these qualified names, without ``<locals>``; the value is true if the
-    compiler was handed the function itself, and did not get there from another one."""
-    path = index.module.display
-    return _unique(
-        Entry(info, Region(path, info.node.lineno, "run", info.qualname), info.owner, compiled[name])
-        for info in index.all_functions.values()
-        if (name := without_locals(info.qualname)) in compiled
-    )
 
 
 def observed_entries(project: Project, index: ModuleIndex, mode: Mode) -> list[Entry]:

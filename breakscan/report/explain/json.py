@@ -29,7 +29,6 @@ from breakscan.model.remedy import Remedy, remedies_in_words
 from breakscan.recording.parsers.guards import ParsedGuard
 from breakscan.recording.records import StepsProfiled
 from breakscan.report.explain import ExplainReport
-from breakscan.report.explain.agreement import agreement_object
 from breakscan.rulebook.document import Rule
 
 SCHEMA = 2
@@ -120,8 +119,6 @@ def write_explain_json(report: ExplainReport, stream: TextIO) -> None:
     """Write the explanation as one JSON object, ASCII only, with each entry of a list on its own line, so that long
     reports can be searched and compared by line."""
     made = explain_object(report.explanation)
-    if report.agreement and report.with_agreement:
-        made["agreement"] = agreement_object(report.agreement)
     for number, (key, value) in enumerate(made.items()):
         stream.write(",\n" if number else "{\n")
         stream.write(f'  "{key}": ')

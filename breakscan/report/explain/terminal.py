@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from typing import TextIO
 
 from rich.console import Console
@@ -13,12 +13,11 @@ from breakscan.explanation.compile_time import compile_time
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.problems import Section, sections_of
 from breakscan.explanation.rank_report import RankReport, rank_sentences
-from breakscan.model.findings import Finding, Severity, Site
+from breakscan.model.findings import Severity
 from breakscan.model.problem import Problem, ProblemKind
 from breakscan.model.words import counted, place, position
 from breakscan.report.console import INDENT, STYLES, code_text, paragraph, print_page, report_console
 from breakscan.report.explain import ExplainReport
-from breakscan.report.explain.agreement import hidden_sentence, write_agreement
 from breakscan.report.explain.summary import (
     LONG_COMPILING,
     MANY,
@@ -34,35 +33,27 @@ from breakscan.report.explain.tables import (
     difference_table,
     function_table,
 )
-from breakscan.report.findings import FIX_HINT
+from breakscan.report.findings import FIX_HINT, behind_sentence
 from breakscan.report.printable import printable
-from breakscan.source.source_files import SourceFiles
 
 MOST_HINTS = 2
 MOST_ENTRIES = 10
 """Entries of a section that are shown where it has many."""
 WIDEST = 120
-_Hidden = Mapping[tuple[Site, str], Sequence[Finding]]
 
 
 def write_explanation(report: ExplainReport, stream: TextIO) -> None:
-    """Writes the report, the tables that it asks for, and what ``check`` says if it asks for that."""
-    found = report.agreement.hidden if report.agreement else {}
-    hidden = {printable(at): findings for at, findings in found.items()}
-    again = f"{report.again} " if report.again else ""
-    writer = _Writer(report_console(stream), hidden, report.files, again, report.fixable)
-    writer.write(printable(report.explanation), report.tables)
-    if report.agreement and report.with_agreement:
-        write_agreement(report.agreement, stream)
+    """Writes the report, and the tables that it asks for."""
+    _Writer(report_console(stream), report).write(printable(report.explanation), report.tables)
 
 
 class _Writer:
-    def __init__(self, console: Console, hidden: _Hidden, files: SourceFiles, again: str, fixable: int) -> None:
-        self.files = files
-        self.again = again
-        self.fixable = fixable
+    def __init__(self, console: Console, report: ExplainReport) -> None:
+        self.files = report.files
+        self.again = f"{report.again} " if report.again else ""
+        self.fixable = report.fixable
+        self.hidden = printable(report.hidden)
         self.console = console
-        self.hidden = hidden
         self.width = min(console.width, WIDEST)
         self.explained: set[str] = set()
         self.advised: set[str] = set()
@@ -150,8 +141,8 @@ class _Writer:
             self.paragraph(sentence)
         if problem.price and problem.takes:
             self.labelled("Takes", problem.takes)
-        if hidden := self.hidden.get((problem.site, problem.gb_type or "")):
-            self.paragraph(hidden_sentence(hidden))
+        if hidden := self.hidden.get(problem.site):
+            self.paragraph(behind_sentence(hidden))
         if problem.called_from:
             self.paragraph(f"Called from {', '.join(map(place, problem.called_from))}.")
         texts = [remedy.text for remedy in problem.remedies]
