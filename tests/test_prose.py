@@ -20,7 +20,7 @@ LEFT = {
     "explanation/kernel_calls.py": "comments in code that Inductor generated",
     "explanation/recompiles.py": "guards, as torch writes them",
     "source/python_text.py": "errors of tokenize",
-    "prove/patch.py": "the headers of a patch",
+    "prove/rewrites.py": "the headers of a patch",
     "fix/planner.py": "the comment at the top of a file that a program writes",
 }
 """Further files that compare with text, each with the reason.  A file that no longer does must be removed here."""

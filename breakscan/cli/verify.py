@@ -14,9 +14,8 @@ from breakscan.cli.programs import program_arguments
 from breakscan.cli.selection import require_rewrites
 from breakscan.fix.planner import WantedRewrites
 from breakscan.prove.candidate import Candidate
-from breakscan.prove.patch import PatchError, patched_files
 from breakscan.prove.proof import ProofVerdict, Verification
-from breakscan.prove.rewrites import SettingError, of_settings, of_texts
+from breakscan.prove.rewrites import PatchError, SettingError, of_settings, of_texts, patched_files
 from breakscan.prove.verify import Question
 from breakscan.prove.verify import verify as prove
 from breakscan.recording.requests_file import BACKEND

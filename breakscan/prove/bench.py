@@ -124,7 +124,7 @@ def doubles(variants: Sequence[Candidate], choices: Choices) -> dict[str, BenchR
     found: dict[str, BenchRow] = {}
     seen: dict[str, str] = {}
     for variant in variants:
-        label = variant.name
+        label = variant.label
         if not choices.cuda and variant.options and variant.options.get("backend") in _NEEDS_GPU:
             found[label] = _skipped(variant, None, ObservationKind.NEEDS_CUDA)
             continue
@@ -214,7 +214,7 @@ class _Bench:
         """Tries all variants, then repeats those that matter."""
         skipped = doubles(self.variants, self.choices)
         for variant in self.variants:
-            if (row := skipped.get(variant.name)) is not None:
+            if (row := skipped.get(variant.label)) is not None:
                 self.rows.append(row)
             else:
                 self._try(variant)
@@ -224,12 +224,12 @@ class _Bench:
         measurement = _Measurement(variant, self, functools.partial(self._say, variant))
         measurement.run()
         self.rows.append(measurement.row)
-        self._started[variant.name] = measurement.worker
+        self._started[variant.label] = measurement.worker
         if measurement.explanation is not None:
             self.device = self.device or measurement.explanation.device or ""
 
     def _say(self, variant: Candidate, step: MeasuringStep) -> None:
-        self.say(MeasuringProgress(step, variant.name, self.variants.index(variant) + 1, len(self.variants)))
+        self.say(MeasuringProgress(step, variant.label, self.variants.index(variant) + 1, len(self.variants)))
 
     def _run_again(self) -> None:
         """Repeats the variants that the reader relies on in more processes: the program's own, and the one to choose.

@@ -65,7 +65,7 @@ class BenchRow:
     @property
     def label(self) -> str:
         """The label of the variant."""
-        return self.variant.name
+        return self.variant.label
 
     @property
     def is_own(self) -> bool:

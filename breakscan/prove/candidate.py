@@ -37,59 +37,31 @@ class MeasuringProgress:
 Say = Callable[[MeasuringProgress], None]
 
 
-@dataclass(frozen=True, slots=True)
-class RewriteLabel:
-    """A rewrite of findings in a file, by their lines."""
-
-    file: str
-    lines: tuple[int, ...]
-    rewrite: str
-
-    def __str__(self) -> str:
-        """``net.py:12+20 where``."""
-        return f"{self.file}:{'+'.join(map(str, self.lines))} {self.rewrite}"
-
-
-@dataclass(frozen=True, slots=True)
-class SetLabel:
-    """Several rewrites together: all, or this many that are accepted by themselves."""
-
-    most: int | None = None
-
-    def __str__(self) -> str:
-        """``all``."""
-        return "all" if self.most is None else f"the {self.most} that are accepted"
-
-
-Label = str | RewriteLabel | SetLabel
-"""A text is the name of a patch, or settings as they were given."""
+ALL = "all"
+"""The label of all rewrites together."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """Anything that changes how the program runs: a way to compile it, settings, edits of its files, or none of these.
 
+    ``label`` names it, as the name of a patch, settings as they were given, or ``net.py:12+20 where``.
     ``options`` are keyword arguments of ``torch.compile``, None for the program's own; ``settings`` belong to the
     compiler's configurations (``dynamo.capture_scalar_outputs``).  ``texts`` holds the old and the new text of each
     file, and ``lines`` where the lines of the new text come from, both by absolute path.  The rest is known of rewrites
     alone."""
 
-    label: Label
+    label: str
     options: Mapping[str, CompileOption] | None = None
     settings: Mapping[str, object] = field(default_factory=dict)
     texts: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     lines: Mapping[str, SourceMap] = field(default_factory=dict)
-    finding: Finding | None = None
+    findings: tuple[Finding, ...] = ()
     rewrite: str | None = None
     differences: tuple[Difference, ...] = ()
-    members: tuple[Label, ...] = ()
+    members: tuple[str, ...] = ()
     targets: tuple[Site, ...] = ()
     """Break sites that the change must remove."""
-
-    @property
-    def name(self) -> str:
-        """The label as a text."""
-        return str(self.label)
 
     @property
     def difference(self) -> str | None:

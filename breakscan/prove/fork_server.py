@@ -71,7 +71,7 @@ class _Stage:
     read: set[str] | None
 
 
-class PreloadedModules:
+class PreloadedModules(Loader):
     """The modules that this process has imported in advance, in stages: a program that imports any module of a stage
     gets all of it, and those before it.
 
@@ -116,18 +116,26 @@ class PreloadedModules:
         sys.meta_path.insert(0, self)
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
-        """The spec of a hidden module, whose loader brings it back."""
-        is_hidden = any(name in stage.modules for stage in self._stages)
-        return ModuleSpec(name, _Loader(self.bring_back)) if is_hidden else None
+        """The spec of a hidden module."""
+        return ModuleSpec(name, self) if any(name in stage.modules for stage in self._stages) else None
 
-    def bring_back(self, name: str) -> ModuleType:
-        """Brings the stages back, up to the one that has the module. Returns the module."""
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """Brings the stages back, up to the one that has the module. Returns the module, which needs not be
+        executed."""
         self.check_environment()
         while True:
             stage = self._stages.pop(0)
             self._restore(stage)
-            if name in stage.modules:
-                return stage.modules[name]
+            if spec.name in stage.modules:
+                module = stage.modules[spec.name]
+                # The import system is about to replace its own spec.
+                spec.loader_state = module.__spec__
+                return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Gives the module its own spec back."""
+        assert module.__spec__ is not None
+        module.__spec__ = module.__spec__.loader_state
 
     def check_environment(self) -> None:
         """Calls ``restart`` if modules that are still hidden read a variable that has changed."""
@@ -143,24 +151,6 @@ class PreloadedModules:
             setattr(parent, name, module)
         for module in stage.modules.values():
             self._restored(module)
-
-
-class _Loader(Loader):
-    """Gives a module to the import system that needs not be executed."""
-
-    def __init__(self, bring_back: Callable[[str], ModuleType]) -> None:
-        self._bring_back = bring_back
-        self._own_spec: ModuleSpec | None = None
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType:
-        """Returns the module."""
-        module = self._bring_back(spec.name)
-        self._own_spec = module.__spec__
-        return module
-
-    def exec_module(self, module: ModuleType) -> None:
-        """Gives the module its own spec back."""
-        module.__spec__ = self._own_spec
 
 
 @contextlib.contextmanager

@@ -8,7 +8,6 @@ from enum import Enum
 
 from breakscan.fix.result import Refused
 from breakscan.model.findings import Site
-from breakscan.prove.candidate import Label
 from breakscan.prove.changed_code import UnseenCode
 from breakscan.prove.equal import ResultDifference
 from breakscan.prove.faster import Ratio
@@ -75,7 +74,7 @@ class Proof:
     is the set of changes with which an accepted change was timed, None if it was timed by itself.
     """
 
-    label: Label
+    label: str
     verdict: ProofVerdict
     reasons: tuple[Observation, ...]
     outputs_equal: bool | None
@@ -87,7 +86,7 @@ class Proof:
     site: Site | None = None
     difference: str | None = None
     diff: str = ""
-    members: tuple[Label, ...] = ()
+    members: tuple[str, ...] = ()
     """The labels of the changes, in a proof of several changes together."""
     slower: bool = False
     """The change is slower, not merely no faster."""
@@ -103,7 +102,7 @@ class Proof:
     """Differences that are no error: a tensor in place of the number that it holds, near ties that rounding decides."""
     printed: tuple[str, str] | None = None
     """The text that a call prints, without and with the change, where that differs."""
-    accepted_in: Label | None = None
+    accepted_in: str | None = None
 
     @property
     def is_clear(self) -> bool:
@@ -168,13 +167,13 @@ class Verification:
     proofs: tuple[Proof, ...]
     same: Ratio | None
     tolerances: Mapping[str, float]
-    dependent: tuple[Label, ...] = ()
-    unreached: tuple[Label, ...] = ()
+    dependent: tuple[str, ...] = ()
+    unreached: tuple[str, ...] = ()
     declined: tuple[Refused, ...] = ()
     notes: tuple[Observation, ...] = ()
     applied: tuple[str, ...] = ()
     not_applied: NotApplied | tuple[str, ...] | None = None
-    held_back: tuple[Label, ...] = ()
+    held_back: tuple[str, ...] = ()
     breaks: int = 0
     step: TimedStep | None = None
     divergence: Divergence | None = None

@@ -24,7 +24,7 @@ from breakscan.fix.source_map import SourceMap
 from breakscan.model.findings import Origin, Site
 from breakscan.model.remedy import RemedyKind
 from breakscan.prove import faster as measure
-from breakscan.prove.candidate import Candidate, SetLabel
+from breakscan.prove.candidate import ALL, Candidate
 from breakscan.prove.changed_code import UnseenCode
 from breakscan.prove.faster import Ratio
 from breakscan.prove.fork_server import ForkServerProcess
@@ -151,7 +151,7 @@ class _Made:
     @property
     def names(self) -> tuple[str, ...]:
         """The names of its changes."""
-        return (*(one.name for one in self.edits), *(one.name for one in self.changes))
+        return (*(one.label for one in self.edits), *(one.name for one in self.changes))
 
     @property
     def kind(self) -> RemedyKind:
@@ -348,18 +348,18 @@ class _Tune:
     def _try_edits(self, known: set[str]) -> None:
         """Tries the edits of ``fix`` at the problems of the best run: all together, then each where that does not
         hold."""
-        new = [one for one in self._planned() if one.name not in known]
-        known |= {one.name for one in new}
+        new = [one for one in self._planned() if one.label not in known]
+        known |= {one.label for one in new}
         if not new or self._left() <= 0:
             return
         together = (*self.best.edits, *new)
         self.of = self.number + 1
-        if self._try(together, self.best.changes, *(one.name for one in new)) or len(new) == 1:
+        if self._try(together, self.best.changes, *(one.label for one in new)) or len(new) == 1:
             return
         self.of = self.number + len(new)
         for one in new:
             if self._left() > 0:
-                self._try((*self.best.edits, one), self.best.changes, one.name)
+                self._try((*self.best.edits, one), self.best.changes, one.label)
 
     def _planned(self) -> list[Candidate]:
         run, wanted = self.best.run, WantedRewrites(unsafe=True)
@@ -388,7 +388,7 @@ class _Tune:
         """The new texts of files with these changes; None if one of them does not fit."""
         texts = dict(self.texts)
         if edits:
-            together = self.rewrites.together(edits, SetLabel())
+            together = self.rewrites.together(edits, ALL)
             if together is None:
                 return None
             texts |= {path: after for path, (_, after) in together.texts.items()}
@@ -506,7 +506,7 @@ class _Tune:
             if len(self.best) < 2 or self._left() <= 0:
                 return
             self.say(TuneStep.JOIN, name)
-            kept = tuple(one for one in self.best.edits if one.name != name)
+            kept = tuple(one for one in self.best.edits if one.label != name)
             others = tuple(one for one in self.best.changes if one.name != name)
             texts = self._texts_of(kept, others)
             made = None if not texts else self._made(kept, others, texts, ())
@@ -613,7 +613,7 @@ class _Tune:
             with running_original(self.workers) as original:
                 verifier = Verifier(original, list(candidate.texts), lambda *_: None)
                 # It is timed in runs of the whole program.
-                proof = verifier.prove(candidate, SetLabel())
+                proof = verifier.prove(candidate, ALL)
                 self.notes += [*notes_of(original.about), *verifier.notes]
                 return proof, verifier.is_probed
         except (WorkerError, NothingToMeasure) as error:

@@ -15,7 +15,7 @@ from breakscan.fix.source_map import SourceMap
 from breakscan.model.findings import Site
 from breakscan.prove import faster as measure
 from breakscan.prove.call_runs import CallRuns
-from breakscan.prove.candidate import UNCHANGED, Candidate, Label, MeasuringStep
+from breakscan.prove.candidate import UNCHANGED, Candidate, MeasuringStep
 from breakscan.prove.changed_code import UnseenCode, UnseenKind, changed_code_ran
 from breakscan.prove.divergence import find_divergence
 from breakscan.prove.equal import FORMER, NOTED, Change, Part, ResultDifference
@@ -150,7 +150,7 @@ class Verifier:
     """
 
     def __init__(
-        self, original: Original, files: Sequence[str], say: Callable[[MeasuringStep, Label | None], None]
+        self, original: Original, files: Sequence[str], say: Callable[[MeasuringStep, str | None], None]
     ) -> None:
         self.original = original
         self._files = files
@@ -192,7 +192,7 @@ class Verifier:
         self._say(MeasuringStep.DIVERGE, None)
         return find_divergence(self.original, self._original_differs, program)
 
-    def prove(self, candidate: Candidate, accepted_in: Label | None = None) -> Proof:
+    def prove(self, candidate: Candidate, accepted_in: str | None = None) -> Proof:
         """Runs the program with the change and returns the proof. It is not timed if it is known to be a member of a
         set that is accepted.  Raises OutOfTime.
         """
@@ -334,14 +334,14 @@ class _Trial:
     accepted set that has it.
     """
 
-    def __init__(self, candidate: Candidate, original: Original, accepted_in: Label | None = None) -> None:
+    def __init__(self, candidate: Candidate, original: Original, accepted_in: str | None = None) -> None:
         self.candidate = candidate
         self.accepted_in = accepted_in
         self.ran: Mapping[str, RanCode] = {}
         """The code of the new texts that ran, by path."""
         self._differing: set[object] = set()
         self._original = original
-        finding = candidate.finding
+        finding = next(iter(candidate.findings), None)
         self.proof = Proof(
             candidate.label,
             ProofVerdict.REJECTED,

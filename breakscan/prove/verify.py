@@ -8,7 +8,7 @@ from pathlib import Path
 
 from breakscan.fix.planner import WantedRewrites
 from breakscan.model.findings import Origin
-from breakscan.prove.candidate import Candidate, Label, MeasuringProgress, MeasuringStep, Say, SetLabel
+from breakscan.prove.candidate import ALL, Candidate, MeasuringProgress, MeasuringStep, Say
 from breakscan.prove.equal import TOLERANCES
 from breakscan.prove.fork_server import ForkServerProcess
 from breakscan.prove.observation import environment_of, notes_of
@@ -29,16 +29,16 @@ class RewriteProofs:
 
     def __init__(self, rewrites: Rewrites, verifier: Verifier) -> None:
         self.proofs: list[Proof] = []
-        self.candidates: dict[Label, Candidate] = {}
+        self.candidates: dict[str, Candidate] = {}
         self._rewrites = rewrites
         self._verifier = verifier
 
     @property
     def in_order(self) -> list[Proof]:
         """The proofs of single changes, then that of the whole set, and of what was tried after it."""
-        return sorted(self.proofs, key=lambda one: (bool(one.members), one.label != SetLabel()))
+        return sorted(self.proofs, key=lambda one: bool(one.members))
 
-    def prove(self, candidate: Candidate, accepted_in: Label | None = None) -> Proof:
+    def prove(self, candidate: Candidate, accepted_in: str | None = None) -> Proof:
         """Proves a change, without timing if it is a member of an accepted set."""
         proof = self._verifier.prove(candidate, accepted_in)
         self.proofs.append(proof)
@@ -50,14 +50,14 @@ class RewriteProofs:
         what each of them does."""
         rewrites = (*planned.alone, *planned.dependent)
         self.candidates |= {one.label: one for one in rewrites}
-        together = self._rewrites.together(rewrites, SetLabel()) if len(rewrites) > 1 else None
+        together = self._rewrites.together(rewrites, ALL) if len(rewrites) > 1 else None
         whole = None if together is None else self.prove(together)
         if whole is not None and whole.is_clear and not each:
             self.proofs += [self._verifier.member_of(whole, one) for one in planned.alone]
             return
         is_accepted = whole is not None and whole.verdict is ProofVerdict.ACCEPTED
         for one in planned.alone:
-            self.prove(one, SetLabel() if is_accepted and not each else None)
+            self.prove(one, ALL if is_accepted and not each else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,14 +149,14 @@ class _Work:
             interrupted=self.interrupted,
         )
 
-    def _progress(self, step: MeasuringStep, label: Label | None) -> None:
+    def _progress(self, step: MeasuringStep, label: str | None) -> None:
         """All together come first, then each if the set alone does not decide."""
         if label is None:
             self.say(MeasuringProgress(step))
             return
         alone = len(self.planned.alone)
         number = len(self.proved.proofs) + 1
-        self.say(MeasuringProgress(step, str(label), number, max(number, alone + (alone > 1))))
+        self.say(MeasuringProgress(step, label, number, max(number, alone + (alone > 1))))
 
     def _files(self) -> tuple[Path, ...]:
         """Returns the script, and the files in which the program broke the graph, recompiled or ran eager."""
@@ -182,7 +182,8 @@ class _Work:
         if not chosen:
             good = [proof for proof in self.proved.proofs if not proof.members and self._holds(proof)]
             members = [self.proved.candidates[proof.label] for proof in good]
-            together = self.rewrites.together(members, SetLabel(len(members))) if len(members) > 1 else None
+            label = f"the {len(members)} that are accepted"
+            together = self.rewrites.together(members, label) if len(members) > 1 else None
             chosen = list(filter(self._holds, [] if together is None else [self.proved.prove(together)])) or good
         if not chosen:
             self.not_applied = None if self._held_back() else NotApplied.NONE_ACCEPTED
@@ -197,7 +198,7 @@ class _Work:
         members = (one for one in self.proved.proofs if one.label in proof.members)
         return not self.question.apply_unseen and any(one.is_held_back for one in (proof, *members))
 
-    def _held_back(self) -> tuple[Label, ...]:
+    def _held_back(self) -> tuple[str, ...]:
         """Returns the accepted changes that are held back; sets only if there is no single one."""
         held = [one for one in self.proved.proofs if one.verdict is ProofVerdict.ACCEPTED and self._is_held_back(one)]
         return tuple(one.label for one in [one for one in held if not one.members] or held)

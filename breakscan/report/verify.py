@@ -114,7 +114,7 @@ def verdict_words(proof: Proof) -> str:
     kinds = dict.fromkeys("near ties" if one.change is Change.TIE else "types" for one in proof.noted)
     equal = f"equal but for {' and '.join(kinds)}" if kinds else "equal"
     if proof.accepted_in is not None:
-        words = f"{f'{equal}, ' if proof.after else ''}accepted with {proof.accepted_in!s}"
+        words = f"{f'{equal}, ' if proof.after else ''}accepted with {proof.accepted_in}"
     else:
         assert ratio is not None
         if proof.verdict is ProofVerdict.ACCEPTED:
@@ -344,7 +344,7 @@ def verify_page(verification: Verification) -> MeasuredPage:
     differs = printed.divergence is not None
     rows = [
         PageRow(
-            str(one.label),
+            one.label,
             table_cells(one, on_gpu),
             verdict_words(one),
             STYLES.get(one.verdict, "yellow"),
@@ -353,7 +353,7 @@ def verify_page(verification: Verification) -> MeasuredPage:
         for one in printed.proofs
     ]
     details = [
-        PageDetail(str(one.label), _more(one), facts(one), original.diff)
+        PageDetail(one.label, _more(one), facts(one), original.diff)
         for one, original in zip(printed.proofs, verification.proofs, strict=True)
     ]
     said = [*_unproved(printed), *([compiled] if compiled and not differs else []), *basis_words(printed)]
@@ -448,13 +448,13 @@ def _proof(proof: Proof) -> dict[str, Any]:
     reasons = [observation_words(reason) for reason in proof.reasons]
     after = asdict(proof.after) if proof.after is not None else {}
     return {
-        "label": str(proof.label),
+        "label": proof.label,
         "rewrite": proof.rewrite,
         "rule": proof.rule,
         "site": asdict(proof.site) if proof.site else None,
         "members": list(map(str, proof.members)),
         "verdict": proof.verdict.value,
-        "accepted_in": str(proof.accepted_in) if proof.accepted_in else None,
+        "accepted_in": proof.accepted_in,
         "says": verdict_words(printable(proof)),
         "reason": next(iter(reasons), None),
         "reasons": reasons,

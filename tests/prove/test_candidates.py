@@ -10,7 +10,7 @@ import pytest
 from breakscan.fix.planner import FROM_RECORDING, WantedRewrites
 from breakscan.model.findings import Site
 from breakscan.model.observations import FunctionSeen, Observations, TensorSeen, ValueSeen
-from breakscan.prove.candidate import RewriteLabel, SetLabel
+from breakscan.prove.candidate import ALL
 from breakscan.prove.rewrites import Rewrites, SettingError, diff_of, of_settings
 from breakscan.rulebook.config import load_settings
 from breakscan.source.regular_files import content_digest
@@ -62,7 +62,7 @@ def test_what_the_run_saw_of_values_counts(tmp_path: Path, monkeypatch: pytest.M
     seen = {content_digest(path.read_bytes()): {"f": FunctionSeen({"x": x}, 3, True)}}
     settings = replace(plain.settings, observations=Observations(seen, {}, ""))
     planned = replace(plain, settings=settings).plan(executed, [])
-    assert [one.label for one in planned.alone] == [RewriteLabel("net.py", (line,), "where") for line in (5, 10)]
+    assert [one.label for one in planned.alone] == [f"net.py:{line} where" for line in (5, 10)]
     assert all(FROM_RECORDING in one.differences for one in planned.alone)
 
 
@@ -71,7 +71,7 @@ def rewrites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Rewrites:
     return written(tmp_path, monkeypatch, TEXT)
 
 
-FIRST_LABEL, SECOND_LABEL = (RewriteLabel("net.py", (line,), "where") for line in (6, 11))
+FIRST_LABEL, SECOND_LABEL = (f"net.py:{line} where" for line in (6, 11))
 
 
 def test_each_rewrite_by_itself_and_all_together(rewrites: Rewrites) -> None:
@@ -84,7 +84,7 @@ def test_each_rewrite_by_itself_and_all_together(rewrites: Rewrites) -> None:
     assert SECOND in other.texts[path][1]
     assert FIRST not in other.texts[path][1]
     assert [len(one.targets), len(other.targets)] == [1, 0]
-    whole = rewrites.together(planned.alone, SetLabel())
+    whole = rewrites.together(planned.alone, ALL)
     assert whole is not None
     assert FIRST in whole.texts[path][1]
     assert SECOND in whole.texts[path][1]
@@ -95,8 +95,8 @@ def test_each_rewrite_by_itself_and_all_together(rewrites: Rewrites) -> None:
 def test_what_does_not_run_is_named_and_left_out(rewrites: Rewrites) -> None:
     path = str(rewrites.files[0])
     planned = rewrites.plan({path: [6, 7, 10, 11, 12, 15]}, [])
-    assert planned.unreached == (RewriteLabel("net.py", (20,), "where"),)
-    whole = rewrites.together(planned.alone, SetLabel())
+    assert planned.unreached == ("net.py:20 where",)
+    whole = rewrites.together(planned.alone, ALL)
     assert whole is not None
     assert whole.texts[path][1].endswith(TEXT[TEXT.index("def g") :])
 
@@ -118,10 +118,10 @@ def test_the_rewrite_that_is_named_is_the_one_that_is_proved(tmp_path: Path, mon
     path = str(rewrites.files[0])
     (one,) = rewrites.plan({path: range(1, 9)}, []).alone
     assert one.rewrite == "early-exit"
-    other = rewrites.together([replace(one, rewrite="where")], SetLabel())
+    other = rewrites.together([replace(one, rewrite="where")], ALL)
     assert other is not None
     assert "    x = torch.where((x < 0).any(), torch.where(x < 0, 0.0, x), x)\n" in other.texts[path][1]
-    assert rewrites.together([replace(one, rewrite="masked-update")], SetLabel()) is None
+    assert rewrites.together([replace(one, rewrite="masked-update")], ALL) is None
 
 
 TWICE = """\
@@ -144,7 +144,7 @@ def test_rewrites_that_come_to_the_same_text_are_proved_once(tmp_path: Path, mon
     planned = rewrites.plan({str(rewrites.files[0]): range(1, 20)}, [])
     texts = [str(one.texts) for one in planned.alone]
     assert len(texts) == len(set(texts))
-    assert RewriteLabel("net.py", (5, 6), "disable-function") in [one.label for one in planned.alone]
+    assert "net.py:5+6 disable-function" in [one.label for one in planned.alone]
 
 
 DEPENDENT = """\
@@ -167,8 +167,8 @@ def f(x: torch.Tensor) -> torch.Tensor:
 def test_a_rewrite_that_needs_another_first_is_proved_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rewrites = written(tmp_path, monkeypatch, DEPENDENT)
     planned = rewrites.plan({str(rewrites.files[0]): range(1, 14)}, [])
-    assert [one.label for one in planned.alone] == [RewriteLabel("net.py", (7,), "where")]
-    assert [one.label for one in planned.dependent] == [RewriteLabel("net.py", (6,), "where")]
+    assert [one.label for one in planned.alone] == ["net.py:7 where"]
+    assert [one.label for one in planned.dependent] == ["net.py:6 where"]
 
 
 def test_a_change_has_a_diff(rewrites: Rewrites) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from breakscan.fix.source_map import SourceMap
-from breakscan.prove.patch import PatchError, patched_files
+from breakscan.prove.rewrites import PatchError, patched_files
 
 BEFORE = "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\nl\n"
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from breakscan.prove.candidate import Candidate, Label, RewriteLabel, SetLabel
+from breakscan.prove.candidate import ALL, Candidate
 from breakscan.prove.changed_code import UnseenCode, UnseenKind
 from breakscan.prove.proof import Metrics, Proof, ProofVerdict, VariedDifference
 from breakscan.prove.protocol import Variation, VariedCall
@@ -19,13 +19,8 @@ METRICS = Metrics(1, 0, 2, 0, {}, 5.0, 6.0)
 ACCEPTED, NO_FASTER, REJECTED = ProofVerdict.ACCEPTED, ProofVerdict.NO_FASTER, ProofVerdict.REJECTED
 
 
-def lines_of(label: Label) -> tuple[int, ...]:
-    assert isinstance(label, RewriteLabel)
-    return label.lines
-
-
 class Rewrites:
-    def together(self, members: Sequence[Candidate], label: SetLabel) -> Candidate | None:
+    def together(self, members: Sequence[Candidate], label: str) -> Candidate | None:
         return Candidate(label, members=tuple(one.label for one in members)) if members else None
 
 
@@ -38,8 +33,8 @@ class Verifier:
         self.judge = judge
         self.asked: list[tuple[tuple[int, ...], bool]] = []
 
-    def prove(self, candidate: Candidate, accepted_in: Label | None = None) -> Proof:
-        lines = [line for label in candidate.members or (candidate.label,) for line in lines_of(label)]
+    def prove(self, candidate: Candidate, accepted_in: str | None = None) -> Proof:
+        lines = [int(label[7:-6]) for label in candidate.members or (candidate.label,)]
         self.asked.append((tuple(lines), accepted_in is None))
         return replace(
             self.judge(frozenset(lines)), label=candidate.label, members=candidate.members, accepted_in=accepted_in
@@ -55,8 +50,8 @@ def proof(verdict: ProofVerdict, **more: Any) -> Proof:
 
 def proved(
     judge: Callable[[frozenset[int]], Proof], count: int, each: bool = False
-) -> tuple[Verifier, dict[Label, Proof]]:
-    alone = tuple(Candidate(RewriteLabel("net.py", (line,), "where")) for line in range(count))
+) -> tuple[Verifier, dict[str, Proof]]:
+    alone = tuple(Candidate(f"net.py:{line} where") for line in range(count))
     verifier = Verifier(judge)
     proofs = RewriteProofs(Rewrites(), verifier)  # type: ignore[arg-type]
     proofs.prove_together(Planned(alone, (), (), ()), each)
@@ -65,21 +60,21 @@ def proved(
     return verifier, found
 
 
-def singles(found: dict[Label, Proof]) -> list[Proof]:
+def singles(found: dict[str, Proof]) -> list[Proof]:
     return [one for one in found.values() if not one.members]
 
 
 def test_what_is_accepted_together_takes_one_process() -> None:
     verifier, found = proved(lambda _: proof(ACCEPTED), 5)
     assert verifier.asked == [((0, 1, 2, 3, 4), True)]
-    assert [(one.verdict, one.accepted_in) for one in singles(found)] == [(ACCEPTED, SetLabel())] * 5
-    assert list(found)[-1] == SetLabel()
+    assert [(one.verdict, one.accepted_in) for one in singles(found)] == [(ACCEPTED, ALL)] * 5
+    assert list(found)[-1] == ALL
 
 
 def test_each_is_proved_and_timed_on_request() -> None:
     verifier, found = proved(lambda _: proof(ACCEPTED), 2, each=True)
     assert verifier.asked == [((0, 1), True), ((0,), True), ((1,), True)]
-    assert [lines_of(one.label) for one in singles(found)] == [(0,), (1,)]
+    assert [one.label for one in singles(found)] == ["net.py:0 where", "net.py:1 where"]
 
 
 @pytest.mark.parametrize(
@@ -92,7 +87,7 @@ def test_each_is_proved_and_timed_on_request() -> None:
 def test_what_differs_in_varied_calls_or_does_not_run_is_proved_apart_without_timing(what: dict[str, Any]) -> None:
     verifier, found = proved(lambda lines: proof(ACCEPTED, **(what if lines > {0} else {})), 2)
     assert verifier.asked == [((0, 1), True), ((0,), False), ((1,), False)]
-    assert {one.accepted_in for one in singles(found)} == {SetLabel()}
+    assert {one.accepted_in for one in singles(found)} == {ALL}
 
 
 def test_what_is_rejected_or_no_faster_is_timed_one_by_one() -> None:
@@ -105,4 +100,4 @@ def test_what_is_rejected_or_no_faster_is_timed_one_by_one() -> None:
 def test_one_rewrite_is_no_set() -> None:
     verifier, found = proved(lambda _: proof(ACCEPTED), 1)
     assert verifier.asked == [((0,), True)]
-    assert list(found) == [RewriteLabel("net.py", (0,), "where")]
+    assert list(found) == ["net.py:0 where"]

@@ -13,7 +13,7 @@ from report_results import text_of
 
 from breakscan.fix.result import Reason, Refused
 from breakscan.model.findings import Confidence, Finding, Kind, Severity, Site
-from breakscan.prove.candidate import Label, MeasuringProgress, MeasuringStep, RewriteLabel, SetLabel
+from breakscan.prove.candidate import MeasuringProgress, MeasuringStep
 from breakscan.prove.changed_code import UnseenCode, UnseenKind
 from breakscan.prove.equal import Change, Part, ResultDifference
 from breakscan.prove.faster import Ratio
@@ -52,7 +52,7 @@ STAYS = Finding("BRK201", "tensor-to-number", *KINDS, "it", Site("net.py", 30, 1
 BEFORE = metrics(1, 11.8e-3)
 AFTER = metrics(0, 7.9e-3)
 ACCEPTED = Proof(
-    RewriteLabel("net.py", (12,), "where"),
+    "net.py:12 where",
     ProofVerdict.ACCEPTED,
     (),
     True,
@@ -66,7 +66,7 @@ ACCEPTED = Proof(
     "--- a/net.py\n+++ b/net.py\n@@ -1 +1 @@\n-if x:\n+y = where(x)\n",
 )
 NO_FASTER = Proof(
-    RewriteLabel("net.py", (20,), "cond"),
+    "net.py:20 cond",
     ProofVerdict.NO_FASTER,
     (),
     True,
@@ -91,12 +91,12 @@ REJECTED = Proof(
     BEFORE,
 )
 ALL = Proof(
-    SetLabel(),
+    "all",
     ProofVerdict.REJECTED,
     (Observation(ObservationKind.ERROR, HOSTILE),),
     None,
     BEFORE,
-    members=(RewriteLabel("net.py", (12,), "where"), RewriteLabel("net.py", (20,), "cond")),
+    members=("net.py:12 where", "net.py:20 cond"),
 )
 DTYPE = ResultDifference(Part.OUTPUT, Change.DTYPE, "output 0", "int64", "int32")
 UNSEEN = replace(
@@ -124,7 +124,7 @@ def verification(*proofs: Proof) -> Verification:
         proofs,
         Ratio(1.0, 0.99, 1.01) if proofs else None,
         {"torch.float32": 1e-4},
-        unreached=(RewriteLabel("other.py", (3,), "where"),),
+        unreached=("other.py:3 where",),
         declined=(Refused(STAYS, (Reason("item", "it is printed"),)),),
         notes=(Observation(ObservationKind.NOT_CALLED, names=("g",)),),
         breaks=1,
@@ -140,22 +140,8 @@ def written(format_: str, told: Verification = WHOLE) -> str:
     return text_of(VERIFY, format_, told)
 
 
-@pytest.mark.parametrize(
-    ("label", "words"),
-    [
-        ("it.patch", "it.patch"),
-        (RewriteLabel("net.py", (12,), "where"), "net.py:12 where"),
-        (RewriteLabel("net.py", (7, 9), "cond"), "net.py:7+9 cond"),
-        (SetLabel(), "all"),
-        (SetLabel(3), "the 3 that are accepted"),
-    ],
-)
-def test_labels_in_words(label: Label, words: str) -> None:
-    assert str(label) == words
-    assert progress_words(MeasuringProgress(MeasuringStep.TIME, str(label), 2, 6)) == f"2 of 6: {words}: timing"
-
-
 def test_what_is_done_in_words() -> None:
+    assert progress_words(MeasuringProgress(MeasuringStep.TIME, "it.patch", 2, 6)) == "2 of 6: it.patch: timing"
     assert progress_words(MeasuringProgress(MeasuringStep.RUN)) == "running the program"
     assert progress_words(MeasuringProgress(MeasuringStep.COMPILE)) == "compiling the program as it is"
     assert not_applied_words(("net.py: is locked", "other.py: is locked")) == "net.py: is locked; other.py: is locked"
@@ -238,10 +224,13 @@ def test_peak_memory_is_in_the_table_where_a_gpu_is_used(format_: str) -> None:
 
 
 def test_what_is_accepted_with_others_says_so(valid: Callable[..., Any]) -> None:
-    alone = replace(ACCEPTED, ratio=None, after=None, accepted_in=SetLabel())
+    alone = replace(ACCEPTED, ratio=None, after=None, accepted_in="all")
     assert verdict_words(alone) == "accepted with all"
-    assert verdict_words(replace(ACCEPTED, accepted_in=SetLabel(3))) == "equal, accepted with the 3 that are accepted"
-    whole = replace(ACCEPTED, label=SetLabel(), members=ALL.members, site=None)
+    assert (
+        verdict_words(replace(ACCEPTED, accepted_in="the 3 that are accepted"))
+        == "equal, accepted with the 3 that are accepted"
+    )
+    whole = replace(ACCEPTED, label="all", members=ALL.members, site=None)
     told = " ".join(written("terminal", verification(alone, whole)).split())
     assert "What is accepted with others was not timed by itself: --each does that." in told
     assert "1 change: 1 accepted." in told
@@ -255,7 +244,7 @@ def test_the_json_is_what_its_schema_says_and_the_whole_set_comes_last(valid: Ca
     for result in (WHOLE, verification(), verification(UNSEEN), verification(TOO_NOISY)):
         valid(written("json", result), "verify")
     told = json.loads(written("json"))
-    assert told["proofs"][-1]["members"] == list(map(str, ALL.members))
+    assert told["proofs"][-1]["members"] == list(ALL.members)
     verdicts = {verdict.value for verdict in ProofVerdict} - {TOO_NOISY.verdict.value, ProofVerdict.NOT_TRIED.value}
     assert {proof["verdict"] for proof in told["proofs"]} == verdicts
 
