@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from breakscan.fix.source_map import SourceMap
-from breakscan.prove.protocol import ExpressionSpan, RanCode
+from breakscan.prove.protocol import ExpressionSpan, RanCode, span_of
 from breakscan.source.spans import Outline
 from breakscan.source.walking import asks_for_compiling, tested_expressions
 
@@ -105,10 +105,8 @@ def _parts(tree: ast.AST) -> Iterator[ast.expr]:
 
 
 def _is_within(span: ExpressionSpan, node: ast.expr) -> bool:
-    assert node.end_lineno is not None
-    assert node.end_col_offset is not None
-    first, last = (node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset)
-    return first <= (span.line, span.column) and (span.end_line, span.end_column) <= last
+    around = span_of(node)
+    return around[:2] <= span[:2] and span[2:] <= around[2:]
 
 
 def _defaults(tree: ast.AST) -> Iterator[tuple[ast.FunctionDef | ast.AsyncFunctionDef, str, ast.expr]]:

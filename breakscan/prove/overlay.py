@@ -14,14 +14,13 @@ import linecache
 import os
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import astuple
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, ClassVar
 
 from breakscan.prove.object_walk import PLAIN
-from breakscan.prove.protocol import ExpressionSpan, RanCode, TestOutcome
+from breakscan.prove.protocol import ExpressionSpan, RanCode, span_of
 from breakscan.source.walking import tested_expressions
 
 
@@ -126,15 +125,10 @@ def recording_code(text: str, path: str) -> CodeType:
     return compile(tree, path, "exec", dont_inherit=True)
 
 
-def _record(path: str, line: int, column: int, end_line: int, end_column: int, value: object) -> object:
+def _record(path: str, span: ExpressionSpan, value: object) -> object:
     if ExecutedCode.current is not None:
-        ExecutedCode.current.outcomes.add((path, line, column, end_line, end_column, bool(value)))
+        ExecutedCode.current.outcomes.add((path, span, bool(value)))
     return value
-
-
-def span_of(node: ast.expr) -> ExpressionSpan:
-    """Where an expression is."""
-    return ExpressionSpan(node.lineno, node.col_offset, node.end_lineno or node.lineno, node.end_col_offset or 0)
 
 
 class _Recorded(ast.NodeTransformer):
@@ -152,7 +146,8 @@ class _Recorded(ast.NodeTransformer):
         assert isinstance(visited, ast.expr)
         # Where only the truth is asked for, the recorder gets it: an object is then asked once, as without a recorder.
         value = visited if tested.keeps_value else ast.UnaryOp(ast.Not(), ast.UnaryOp(ast.Not(), visited))
-        arguments: list[ast.expr] = [*map(ast.Constant, (self._path, *astuple(span_of(tested.node)))), value]
+        span = ast.Tuple([*map(ast.Constant, span_of(tested.node))], ast.Load())
+        arguments: list[ast.expr] = [ast.Constant(self._path), span, value]
         return _at(visited, ast.Call(ast.Name(RECORDER, ast.Load()), arguments, []))
 
 
@@ -172,7 +167,7 @@ class ExecutedCode:
 
     def __init__(self, paths: Collection[str]) -> None:
         self.lines: dict[str, set[int]] = {path: set() for path in paths}
-        self.outcomes: set[tuple[str, int, int, int, int, bool]] = set()
+        self.outcomes: set[tuple[str, ExpressionSpan, bool]] = set()
         self._offsets: dict[CodeType, tuple[str, set[int]]] = {}
         self._arguments: dict[str, set[str]] = {path: set() for path in paths}
         self._stopped = False
@@ -196,16 +191,13 @@ class ExecutedCode:
             positions: list[tuple[int | None, ...]] = list(getattr(code, "co_positions", list)())
             for offset in offsets if positions else ():
                 line, end_line, column, end_column = (-1 if at is None else at for at in positions[offset // 2])
-                spans[path].add(ExpressionSpan(line, column, end_line, end_column))
-        outcomes: dict[str, set[TestOutcome]] = {os.path.realpath(path): set() for path in self.lines}
-        for path, *span, outcome in self.outcomes:
-            outcomes[path].add(TestOutcome(ExpressionSpan(*span), outcome))
+                spans[path].add((line, column, end_line, end_column))
         return {
             path: RanCode(
                 frozenset(lines),
                 frozenset(spans[path]),
                 frozenset(self._arguments[path]),
-                frozenset(outcomes[os.path.realpath(path)]),
+                frozenset((span, one) for its, span, one in self.outcomes if its == os.path.realpath(path)),
             )
             for path, lines in self.lines.items()
         }

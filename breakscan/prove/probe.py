@@ -19,9 +19,8 @@ from breakscan.prove.changed_code import UnseenCode, UnseenKind, replaced_tests,
 from breakscan.prove.equal import Change, Part, ResultDifference
 from breakscan.prove.observation import Observation, ObservationKind, other_calls
 from breakscan.prove.original import Original
-from breakscan.prove.overlay import span_of
 from breakscan.prove.proof import VariedDifference
-from breakscan.prove.protocol import RanCode, TestOutcome, Variation, VariedCall
+from breakscan.prove.protocol import RanCode, Variation, VariedCall, span_of
 from breakscan.prove.varied_calls import VariedCalls
 from breakscan.prove.worker import OutOfTime, Worker, WorkerError
 from breakscan.source.module import SourceProblem, decode_source, read_source
@@ -150,7 +149,7 @@ class Probe:
             old, new = (sum((one[path] for one in each if path in one), RanCode()) for each in (self._ran, ran))
             hidden: set[int] = set()
             for test in replaced_tests(before, after, lines):
-                missing = tuple(one for one in (True, False) if TestOutcome(span_of(test), one) not in old.outcomes)
+                missing = tuple(one for one in (True, False) if (span_of(test), one) not in old.outcomes)
                 if missing:
                     code = " ".join((ast.get_source_segment(before, test) or ast.unparse(test)).split())
                     hidden.update(statement_around(before, test))

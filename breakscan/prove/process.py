@@ -108,7 +108,10 @@ class WorkerProcess:
         notes = self._whole is None and self._overlay.paths and sys.gettrace() is None
         try:
             with self._executed.noted() if notes else contextlib.nullcontext():
-                self._run_program()
+                if self._argv[0] == "-m":
+                    run_module(self._argv[1], list(self._argv[2:]))
+                else:
+                    run_script(self._argv[0], list(self._argv[1:]), self._overlay)
         except ProgramStopped:
             if self._whole is None:
                 return
@@ -181,13 +184,6 @@ class WorkerProcess:
         command = process_command(*self._restart_arguments)
         os.execve(command[0], command, self._environment)
 
-    def _run_program(self) -> None:
-        """Runs the program. Raises what the program raises."""
-        if self._argv[0] == "-m":
-            run_module(self._argv[1], list(self._argv[2:]))
-        else:
-            run_script(self._argv[0], list(self._argv[1:]), self._overlay)
-
     def _obey_requests(self) -> None:
         """Carries out ``--compile``, as in ``explain``."""
         if not (self._recording / "requests").exists():
@@ -255,29 +251,25 @@ class CompilerSettings:
 
     def lost(self) -> list[str]:
         """The keys of settings that have another value by now: the program sets them itself."""
-        lost = []
-        for key, value in self._settings.items():
-            name, _, path = key.partition(".")
-            found: object = sys.modules.get(CONFIGURATIONS[name])
-            for part in path.split("."):
-                found = getattr(found, part, None)
-            if key not in self.unknown and found != value:
-                lost.append(key)
-        return lost
+        known = ((key, *_place(key), value) for key, value in self._settings.items() if key not in self.unknown)
+        return [key for key, owner, name, value in known if getattr(owner, name, None) != value]
 
-    def _apply(self, name: str, config: ModuleType) -> None:
+    def _apply(self, name: str, _: ModuleType) -> None:
         for key, value in self._settings.items():
-            where, _, path = key.partition(".")
-            if where != name:
-                continue
-            owner: object = config
-            *heads, last = path.split(".")
-            for head in heads:
-                owner = getattr(owner, head)
-            if hasattr(owner, last):
+            owner, last = _place(key)
+            if key.startswith(f"{name}.") and hasattr(owner, last):
                 setattr(owner, last, value)
-            else:
+            elif key.startswith(f"{name}."):
                 self.unknown.append(key)
+
+
+def _place(key: str) -> tuple[object, str]:
+    """The object that holds a setting, None if there is none, and its name there."""
+    name, *heads, last = key.split(".")
+    owner: object = sys.modules.get(CONFIGURATIONS[name])
+    for head in heads:
+        owner = getattr(owner, head, None)
+    return owner, last
 
 
 def choice_of(context: Any) -> CompileChoice | None:

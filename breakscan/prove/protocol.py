@@ -5,6 +5,7 @@ A command is a public method of an object that the worker serves: the parent nam
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -233,22 +234,14 @@ class ValueMismatch:
 # -- runs for their results ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class ExpressionSpan:
-    """Where an expression is in a file.  Lines count from 1, columns in bytes of UTF-8 from 0, as in ``ast``."""
-
-    line: int
-    column: int
-    end_line: int
-    end_column: int
+ExpressionSpan = tuple[int, int, int, int]
+"""Line and column of an expression, end line and end column: lines from 1, columns in bytes of UTF-8 from 0, as in
+``ast``."""
 
 
-@dataclass(frozen=True)
-class TestOutcome:
-    """An outcome of a tested expression."""
-
-    span: ExpressionSpan
-    outcome: bool
+def span_of(node: ast.expr) -> ExpressionSpan:
+    """Where an expression is."""
+    return node.lineno, node.col_offset, node.end_lineno or node.lineno, node.end_col_offset or 0
 
 
 class Variation(str, Enum):
@@ -298,12 +291,12 @@ class VariedCall:
 @dataclass(frozen=True)
 class RanCode:
     """The code of a file that ran: lines, expressions, the plain arguments of functions (``12 k 3.0``: the line of the
-    function, the parameter, and the value), and the outcomes of tests where they are recorded."""
+    function, the parameter, and the value), and tested expressions with their outcomes, where these are recorded."""
 
     lines: frozenset[int] = frozenset()
     expressions: frozenset[ExpressionSpan] = frozenset()
     arguments: frozenset[str] = frozenset()
-    outcomes: frozenset[TestOutcome] = frozenset()
+    outcomes: frozenset[tuple[ExpressionSpan, bool]] = frozenset()
 
     def __add__(self, other: RanCode) -> RanCode:
         return RanCode(

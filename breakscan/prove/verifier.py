@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import statistics
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import NoReturn
 
 from breakscan.fix.result import Effect, effects_of
-from breakscan.fix.source_map import SourceMap
 from breakscan.model.findings import Site
 from breakscan.prove import faster as measure
 from breakscan.prove.call_runs import CallRuns
@@ -31,48 +30,34 @@ from breakscan.prove.worker import Worker, WorkerError
 from breakscan.source.paths import display_path
 
 
-@dataclass(frozen=True)
-class BreakChanges:
-    """The breaks with and without a change.
+def break_changes(
+    candidate: Candidate, before: CompiledProgram, after: CompiledProgram
+) -> tuple[tuple[str, ...], list[Observation]]:
+    """The new break sites, as places in the unchanged files, which an earlier break has often hidden, and the reasons
+    to reject the change because of its breaks."""
+    maps = {_shown(path): lines for path, lines in candidate.lines.items()}
+    sites = [one.site for one in after.explanation.breaks]
+    places = [(one.path, maps[one.path].before(one.line) if one.path in maps else one.line) for one in sites]
 
-    ``maps`` lead from the lines of changed files, by the paths that sites show, to the lines of the unchanged files.
-    """
+    def are_in(target: Site) -> list[tuple[str, int]]:
+        return [(path, line) for path, line in places if path == target.path and target.line <= line <= target.end_line]
 
-    candidate: Candidate
-    before: CompiledProgram
-    after: CompiledProgram
-    maps: Mapping[str, SourceMap]
-
-    @property
-    def revealed(self) -> tuple[str, ...]:
-        """Returns the new break sites, as places in the unchanged files. Often an earlier break has hidden them."""
-        was = [one.site for one in self.before.explanation.breaks]
-        return tuple(
-            f"{one.site.path}:{self._line_before(one.site)}"
-            for one in self.after.explanation.breaks
-            if not any(self._is_in(one.site, site) for site in was)
-        )
-
-    def objections(self) -> Iterator[Observation]:
-        """Returns the reasons to reject the change because of its breaks."""
-        before, after = self.before.metrics, self.after.metrics
-        for target in self.candidate.targets:
-            if any(self._is_in(one.site, target) for one in self.after.explanation.breaks):
-                yield Observation(ObservationKind.BREAK_STAYS, f"{target.path}:{target.line}")
-        # A function that ran eager and is compiled now shows breaks that were hidden, so its time decides.
-        if after.breaks > before.breaks and after.eager_frames >= before.eager_frames:
-            yield Observation(ObservationKind.MORE_BREAKS, names=self.revealed, numbers=(after.breaks, before.breaks))
-        if after.eager_frames > before.eager_frames:
-            yield Observation(ObservationKind.MORE_EAGER, numbers=(after.eager_frames, before.eager_frames))
-        if after.recompiles > before.recompiles:
-            cause = next((one.subject for one in self.after.explanation.recompiles), "")
-            yield Observation(ObservationKind.MORE_RECOMPILES, cause, numbers=(after.recompiles - before.recompiles,))
-
-    def _is_in(self, site: Site, target: Site) -> bool:
-        return site.path == target.path and target.line <= self._line_before(site) <= target.end_line
-
-    def _line_before(self, site: Site) -> int:
-        return self.maps[site.path].before(site.line) if site.path in self.maps else site.line
+    known = {place for one in before.explanation.breaks for place in are_in(one.site)}
+    revealed = tuple(f"{path}:{line}" for path, line in places if (path, line) not in known)
+    stays = [f"{one.path}:{one.line}" for one in candidate.targets if are_in(one)]
+    objections = [Observation(ObservationKind.BREAK_STAYS, place) for place in stays]
+    was, now = before.metrics, after.metrics
+    # A function that ran eager and is compiled now shows breaks that were hidden, so its time decides.
+    if now.breaks > was.breaks and now.eager_frames >= was.eager_frames:
+        numbers = now.breaks, was.breaks
+        objections.append(Observation(ObservationKind.MORE_BREAKS, names=revealed, numbers=numbers))
+    if now.eager_frames > was.eager_frames:
+        objections.append(Observation(ObservationKind.MORE_EAGER, numbers=(now.eager_frames, was.eager_frames)))
+    if now.recompiles > was.recompiles:
+        cause = next((one.subject for one in after.explanation.recompiles), "")
+        more = now.recompiles - was.recompiles
+        objections.append(Observation(ObservationKind.MORE_RECOMPILES, cause, numbers=(more,)))
+    return revealed, objections
 
 
 LONGEST_AGAIN = 4.0
@@ -156,7 +141,6 @@ class Verifier:
         self._files = files
         self._say = say
         self._probed: Probe | None = None
-        self._before = original.compiled
         self.race = StepRace(original)
         self._original_differs = original.compiled_differences
 
@@ -236,16 +220,15 @@ class Verifier:
         self._require_equal(trial, worker, about)
         self._say(MeasuringStep.COMPILE, trial.candidate.label)
         after = self.original.compile(worker, trial.candidate)
-        lines = {_shown(path): lines for path, lines in trial.candidate.lines.items()}
-        changes = BreakChanges(trial.candidate, self._before, after, lines)
-        trial.proof = replace(trial.proof, after=changes.after.metrics, revealed=changes.revealed)
+        revealed, objections = break_changes(trial.candidate, self.original.compiled, after)
+        trial.proof = replace(trial.proof, after=after.metrics, revealed=revealed)
         # It need not be better than the unchanged program.
         usual = {(one.part, one.change, one.path) for one in self._original_differs if one.change is not Change.ERROR}
         found = self.original.differences(worker, after.result)
         others = [one for one in found if (one.part, one.change, one.path) not in usual]
         trial.add_differences(ObservationKind.COMPILED_DIFFERS, others)
         trial.proof = replace(trial.proof, outputs_equal=not trial.proof.reasons)
-        for observation in changes.objections():
+        for observation in objections:
             trial.add(observation)
 
     def _measure(self, trial: _Trial, worker: Worker) -> None:

@@ -140,9 +140,8 @@ def test_outcomes_are_recorded_and_nothing_changes(tmp_path: Path) -> None:
         assert result(code) == expected
     lines = [line.encode() for line in TEXT.splitlines()]
     found: dict[str, set[bool]] = {}
-    for one in ran.found()[path].outcomes:
-        test = lines[one.span.line - 1][one.span.column : one.span.end_column].decode()
-        found.setdefault(test, set()).add(one.outcome)
+    for (line, column, _, end), outcome in ran.found()[path].outcomes:
+        found.setdefault(lines[line - 1][column:end].decode(), set()).add(outcome)
     assert found == {
         "x": {False},
         "y": {False},
