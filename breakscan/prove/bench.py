@@ -23,7 +23,6 @@ from breakscan.prove.observation import NothingToMeasure, Observation, Observati
 from breakscan.prove.original import (
     NOT_TRIED,
     Original,
-    Workers,
     compile_as,
     counts_of,
     explained,
@@ -33,7 +32,7 @@ from breakscan.prove.original import (
 from breakscan.prove.process import WorkerProcess
 from breakscan.prove.protocol import Choices, CompileChoice, CompileOption, Stage, StepKind
 from breakscan.prove.step_timer import StepTimer
-from breakscan.prove.worker import UserProgram, Worker, WorkerError, interrupted_once
+from breakscan.prove.worker import UserProgram, Worker, WorkerError, Workers, interrupted_once
 from breakscan.recording.records import CompileTimed, Record
 
 LONGEST = 8.0

@@ -7,14 +7,11 @@ processes of the same program differ.
 from __future__ import annotations
 
 import contextlib
-import itertools
-import math
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 from breakscan.explanation.explanation import Explanation
@@ -25,13 +22,12 @@ from breakscan.prove.call_runs import CallRuns, Compared, CompiledResult, EagerR
 from breakscan.prove.candidate import UNCHANGED, Candidate
 from breakscan.prove.compiled_parts import CompiledParts, PartRun
 from breakscan.prove.equal import MEMORY, NOTED, STRUCTURE, Change, Noise, Part, ResultDifference
-from breakscan.prove.fork_server import ForkServerProcess
 from breakscan.prove.observation import Observation, ObservationKind, other_calls, require_calls
 from breakscan.prove.process import WorkerProcess
 from breakscan.prove.proof import Metrics
-from breakscan.prove.protocol import CallStart, Description, RunRequest, TimedStep, ValueMismatch
+from breakscan.prove.protocol import CallStart, Description, TimedStep, ValueMismatch
 from breakscan.prove.step_timer import StepTimer
-from breakscan.prove.worker import UserProgram, Worker, WorkerError
+from breakscan.prove.worker import Worker, WorkerError, Workers
 from breakscan.recording.recording import compiled
 from breakscan.recording.records import PlainCallsRan, Record
 from breakscan.rulebook.document import Rule
@@ -96,33 +92,6 @@ class CompiledProgram:
     observations: Observations
     """The values of its functions."""
     result: CompiledResult
-
-
-class Workers:
-    """Starts the processes of a program, each with its own folder in ``folder``.  ``until`` is the time of the
-    monotonic clock at which those that start from now on are ended."""
-
-    def __init__(
-        self, program: UserProgram, folder: Path, server: ForkServerProcess, library: Iterable[Rule] = ()
-    ) -> None:
-        self.program = program
-        self.server = server
-        self._folder = folder
-        self.library = library
-        self.until = math.inf
-        self._numbers = itertools.count(1)
-
-    def start(
-        self,
-        candidate: Candidate,
-        cache_of: Worker | None = None,
-        probes: bool = False,
-        whole: RunRequest | None = None,
-    ) -> Worker:
-        """Starts a process of the program with a change. It has the compiler caches of another one, if one is given."""
-        folder = self._folder / f"worker{next(self._numbers)}"
-        cache = None if cache_of is None else cache_of.folder
-        return Worker(self.program, candidate, folder, cache, self.server, probes, whole, self.until)
 
 
 NOT_TRIED = (ObservationKind.NOT_LOADED, ObservationKind.UNKNOWN_SETTINGS, ObservationKind.SETTINGS_LOST)

@@ -29,7 +29,7 @@ from breakscan.prove.changed_code import UnseenCode
 from breakscan.prove.faster import Ratio
 from breakscan.prove.fork_server import ForkServerProcess
 from breakscan.prove.observation import NothingToMeasure, Observation, ObservationKind, environment_of, notes_of
-from breakscan.prove.original import Workers, running_original
+from breakscan.prove.original import running_original
 from breakscan.prove.probe import text_of
 from breakscan.prove.proof import NotApplied, Proof, ProofVerdict, VariedDifference
 from breakscan.prove.protocol import RunRequest
@@ -50,7 +50,7 @@ from breakscan.prove.tuning import (
 )
 from breakscan.prove.verifier import Verifier
 from breakscan.prove.verify import write_candidate
-from breakscan.prove.worker import OutOfTime, UserProgram, WorkerError, interrupted_once
+from breakscan.prove.worker import OutOfTime, UserProgram, WorkerError, Workers, interrupted_once
 from breakscan.rulebook.config import FileSettings
 from breakscan.rulebook.library import load_library
 from breakscan.source.paths import display_path

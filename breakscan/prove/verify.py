@@ -12,11 +12,11 @@ from breakscan.prove.candidate import ALL, Candidate, MeasuringProgress, Measuri
 from breakscan.prove.equal import TOLERANCES
 from breakscan.prove.fork_server import ForkServerProcess
 from breakscan.prove.observation import environment_of, notes_of
-from breakscan.prove.original import Original, Workers, running_original
+from breakscan.prove.original import Original, running_original
 from breakscan.prove.proof import Divergence, NotApplied, Proof, ProofVerdict, Verification
 from breakscan.prove.rewrites import Planned, Rewrites
 from breakscan.prove.verifier import Verifier
-from breakscan.prove.worker import UserProgram, interrupted_once
+from breakscan.prove.worker import UserProgram, Workers, interrupted_once
 from breakscan.rulebook.config import FileSettings
 from breakscan.rulebook.library import load_library
 from breakscan.source.module import SourceProblem

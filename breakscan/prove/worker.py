@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import pickle
 import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from multiprocessing.connection import Pipe
+from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from breakscan.prove.candidate import Candidate
-from breakscan.prove.fork_server import ForkServerProcess, process_command, worker_environment
+from breakscan.prove.fork_server import ForkedProcess, ForkServerProcess, process_command, worker_environment
 from breakscan.prove.process import WorkerProcess
 from breakscan.prove.protocol import BlockTime, Description, Failure, ProcessSettings, RunRequest, Stage, StepKind
 from breakscan.prove.step_timer import StepTimer
@@ -24,6 +25,7 @@ from breakscan.recording.job import signal_name
 from breakscan.recording.recording import read_recording
 from breakscan.recording.records import Record
 from breakscan.recording.requests_file import Requests
+from breakscan.rulebook.document import Rule
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -86,53 +88,51 @@ class OutOfTime(Exception):
     """A worker was ended, as its time is up."""
 
 
-class Worker:
-    """Starts when it is created.
-
-    ``folder`` is new: all files of the worker are in it.  ``cache_of`` is the folder of another worker whose compiler
-    caches it uses; by default its caches are empty.  If the ``server`` cannot fork the process, it is a new one.
-    ``probes`` and ``whole`` are those of ProcessSettings.  ``until`` is the time of the monotonic clock at which it is
-    ended.
-    """
+class Workers:
+    """Starts the processes of a program, each with its own folder in ``folder``.  If the ``server`` cannot fork one, it
+    is a new process.  ``until`` is the time of the monotonic clock at which those that start from now on are ended."""
 
     def __init__(
-        self,
-        program: UserProgram,
-        candidate: Candidate,
-        folder: Path,
-        cache_of: Path | None = None,
-        server: ForkServerProcess | None = None,
-        probes: bool = False,
-        whole: RunRequest | None = None,
-        until: float = math.inf,
+        self, program: UserProgram, folder: Path, server: ForkServerProcess, library: Iterable[Rule] = ()
     ) -> None:
         self.program = program
-        self.until = until
-        self.folder = folder
-        self.recording = folder / "recording"
-        cache = (cache_of or folder) / "cache"
-        self.recording.mkdir(parents=True)
+        self.server = server
+        self.library = library
+        self.until = math.inf
+        self._folder = folder
+        self._numbers = itertools.count(1)
+
+    def start(
+        self,
+        candidate: Candidate,
+        cache_of: Worker | None = None,
+        probes: bool = False,
+        whole: RunRequest | None = None,
+    ) -> Worker:
+        """Starts a process of the program with a change. It has the compiler caches of another one, if one is given,
+        else empty ones.  ``probes`` and ``whole`` are those of ProcessSettings."""
+        folder = self._folder / f"worker{next(self._numbers)}"
+        recording, cache = folder / "recording", (cache_of.folder if cache_of else folder) / "cache"
+        recording.mkdir(parents=True)
         cache.mkdir(exist_ok=True)
-        program.requests.write(self.recording)
-        self._connection, connection = Pipe()
+        self.program.requests.write(recording)
         given = ProcessSettings(
-            argv=program.argv,
-            recording=self.recording,
+            argv=self.program.argv,
+            recording=recording,
             cache=cache,
             overlay={path: after for path, (_, after) in candidate.texts.items()},
             probes=probes,
             settings=dict(candidate.settings),
-            calls=program.calls,
-            patience=program.patience,
+            calls=self.program.calls,
+            patience=self.program.patience,
             whole=whole,
         )
         settings = folder / "settings.pickle"
         settings.write_bytes(pickle.dumps(given))
-        self._log = folder / "output.txt"
-        with connection, self._log.open("wb") as log:
-            file = connection.fileno()
-            forked = server.start(settings, file, log.fileno()) if server is not None else None
-            self._process = forked or subprocess.Popen(
+        connection, its = Pipe()
+        with its, (folder / OUTPUT).open("wb") as log:
+            file = its.fileno()
+            process = self.server.start(settings, file, log.fileno()) or subprocess.Popen(
                 process_command(str(settings), str(file)),
                 env=worker_environment(),
                 stdin=subprocess.DEVNULL,
@@ -140,6 +140,22 @@ class Worker:
                 stderr=log,
                 pass_fds=(file,),
             )
+        return Worker(self.program, folder, connection, process, self.until)
+
+
+OUTPUT = "output.txt"
+
+
+@dataclass(eq=False)
+class Worker:
+    """A process that runs.  All files of it are in ``folder``.  ``until`` is the time of the monotonic clock at which
+    it is ended."""
+
+    program: UserProgram
+    folder: Path
+    _connection: Connection
+    _process: ForkedProcess | subprocess.Popen[bytes]
+    until: float
 
     def ready(self) -> Description:
         """Waits until the program has reached its last captured call, or its end.  Returns what was captured."""
@@ -175,21 +191,16 @@ class Worker:
 
     def records(self) -> list[list[Record]]:
         """The records of the process until now."""
-        return read_recording(self.recording)
+        return read_recording(self.folder / "recording")
 
     def output(self) -> str:
         """The output of the program."""
-        return self._log.read_text(encoding="utf-8", errors="replace")
+        return (self.folder / OUTPUT).read_text(encoding="utf-8", errors="replace")
 
-    def kill(self) -> None:
+    def kill(self, how: signal.Signals = signal.SIGKILL) -> None:
         """Ends the process at once."""
         if not self.ended:
-            self._process.send_signal(signal.SIGKILL)
-
-    def interrupt(self) -> None:
-        """Ends the process as Ctrl-C would, whatever it does."""
-        if not self.ended:
-            self._process.send_signal(signal.SIGINT)
+            self._process.send_signal(how)
 
     @property
     def ended(self) -> bool:
@@ -211,7 +222,7 @@ class Worker:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         # Otherwise it would be waited for until all is compiled.
         if kind is not None and issubclass(kind, KeyboardInterrupt):
-            self.interrupt()
+            self.kill(signal.SIGINT)
         elif kind is not None and issubclass(kind, OutOfTime):
             self.kill()
         self.close()

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from breakscan.prove.candidate import UNCHANGED
 from breakscan.prove.fork_server import DYNAMO, INDUCTOR, ForkedProcess, ForkServerProcess
-from breakscan.prove.worker import UserProgram, Worker, WorkerError
+from breakscan.prove.worker import WorkerError
 
 pytestmark = pytest.mark.torch
 
@@ -64,20 +64,27 @@ def server() -> Iterator[ForkServerProcess]:
             yield running
 
 
-def output(folder: Path, server: ForkServerProcess, text: str) -> list[str]:
-    script = folder / "it.py"
-    script.write_text(text, encoding="utf-8")
-    with Worker(UserProgram((str(script),)), UNCHANGED, folder / "worker", server=server) as worker:
-        assert isinstance(worker._process, ForkedProcess)
-        about = worker.ready()
-    assert (about.error, [one.calls for one in about.callables]) == (None, [3]), worker.output()
-    assert worker._process.poll() == 0
-    return worker.output().split("\n")
+Output = Callable[[str], list[str]]
 
 
-def test_a_program_finds_nothing_imported_before_it_imports_it(tmp_path: Path, server: ForkServerProcess) -> None:
-    first, *others = output(tmp_path, server, UNTOUCHED + CALLS)
-    cache = os.fspath(tmp_path / "worker" / "cache" / "inductor")
+@pytest.fixture
+def output(started: Any, server: ForkServerProcess) -> Output:
+    """The lines that a program prints in a forked process."""
+
+    def output(text: str) -> list[str]:
+        with started(text, server) as worker:
+            assert isinstance(worker._process, ForkedProcess)
+            about = worker.ready()
+        assert (about.error, [one.calls for one in about.callables]) == (None, [3]), worker.output()
+        assert worker._process.poll() == 0
+        return worker.output().split("\n")  # type: ignore[no-any-return]
+
+    return output
+
+
+def test_a_program_finds_nothing_imported_before_it_imports_it(tmp_path: Path, output: Output) -> None:
+    first, *others = output(UNTOUCHED + CALLS)
+    cache = os.fspath(tmp_path / "workers1" / "worker1" / "cache" / "inductor")
     assert first == "[]"
     assert others == ["False", "torch Module False", "True", cache, ""]
 
@@ -87,38 +94,27 @@ def test_a_program_finds_nothing_imported_before_it_imports_it(tmp_path: Path, s
     [(BEFORE_TORCH, ["started", "started", "2", ""]), (AFTER_TORCH, ["True", ""]), (UNREAD, ["started", ""])],
     ids=["set before torch is imported", "set before the compiler is imported", "set, and read by no hidden module"],
 )
-def test_variables_that_are_set_before_an_import_count(
-    tmp_path: Path, server: ForkServerProcess, text: str, printed: list[str]
-) -> None:
-    assert output(tmp_path, server, text + CALLS) == printed
+def test_variables_that_are_set_before_an_import_count(output: Output, text: str, printed: list[str]) -> None:
+    assert output(text + CALLS) == printed
 
 
-def test_the_end_of_a_forked_process_is_known(tmp_path: Path, server: ForkServerProcess) -> None:
-    script = tmp_path / "it.py"
-    script.write_text(ENDS, encoding="utf-8")
-    with (
-        Worker(UserProgram((str(script),)), UNCHANGED, tmp_path / "worker", server=server) as worker,
-        pytest.raises(WorkerError, match="ended by SIGKILL"),
-    ):
+def test_the_end_of_a_forked_process_is_known(started: Any, server: ForkServerProcess) -> None:
+    with started(ENDS, server) as worker, pytest.raises(WorkerError, match="ended by SIGKILL"):
         worker.ready()
 
 
-def test_without_a_server_a_process_is_new(tmp_path: Path) -> None:
+def test_without_a_server_a_process_is_new(started: Any) -> None:
     gone = ForkServerProcess()
     gone.close()
-    script = tmp_path / "it.py"
-    script.write_text("import torch" + CALLS, encoding="utf-8")
-    with Worker(UserProgram((str(script),)), UNCHANGED, tmp_path / "worker", server=gone) as worker:
+    with started("import torch" + CALLS, gone) as worker:
         assert not isinstance(worker._process, ForkedProcess)
         assert worker.ready().error is None
 
 
 @pytest.mark.slow
-def test_what_a_first_run_pays_before_it_compiles_is_measured(tmp_path: Path) -> None:
-    script = tmp_path / "it.py"
-    script.write_text("import torch" + CALLS, encoding="utf-8")
+def test_what_a_first_run_pays_before_it_compiles_is_measured(tmp_path: Path, started: Any) -> None:
     with ForkServerProcess(tmp_path / "cache") as late:
-        with Worker(UserProgram((str(script),)), UNCHANGED, tmp_path / "worker", server=late) as worker:
+        with started("import torch" + CALLS, late) as worker:
             assert isinstance(worker._process, ForkedProcess)
             worker.ready()
         before = late.startup_seconds

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import Any
 
 import pytest
 
-from breakscan.prove.candidate import UNCHANGED
 from breakscan.prove.protocol import StepKind
 from breakscan.prove.step_timer import StepTimer
-from breakscan.prove.worker import UserProgram, Worker
 
 pytestmark = pytest.mark.process
 
@@ -91,11 +89,9 @@ with torch.no_grad():
     ],
 )
 def test_the_step_is_the_innermost_iteration_that_is_whole_and_can_be_repeated(
-    tmp_path: Path, loop: str, expected: tuple[object, ...]
+    started: Any, loop: str, expected: tuple[object, ...]
 ) -> None:
-    script = tmp_path / "it.py"
-    script.write_text(NET + loop, encoding="utf-8")
-    with Worker(UserProgram((str(script),)), UNCHANGED, tmp_path / "worker") as worker:
+    with started(NET + loop) as worker:
         worker.ready()
         step = worker.ask(StepTimer.choose)
         line = int(step.loop.rpartition(":")[2]) if step.loop else None
@@ -105,14 +101,12 @@ def test_the_step_is_the_innermost_iteration_that_is_whole_and_can_be_repeated(
             assert worker.block(20, kind).seconds > 0
 
 
-def test_each_iteration_starts_from_the_state_in_which_the_program_was_stopped(tmp_path: Path) -> None:
-    script = tmp_path / "it.py"
+def test_each_iteration_starts_from_the_state_in_which_the_program_was_stopped(started: Any) -> None:
     count = "    count = count + 1\n    held.append(count)\n"
     count += "    print('step', count, len(held), optimizer.param_groups[0]['lr'])\n"
     decay = "    optimizer.param_groups[0]['lr'] *= 0.5\n"
     loop = "for step in range(9):\n    compiled(torch.ones(2, 2)).sum().backward()\n    optimizer.step()\n"
-    script.write_text(f"{NET}count, held = 0, []\n{loop}{count}{decay}", encoding="utf-8")
-    with Worker(UserProgram((str(script),)), UNCHANGED, tmp_path / "worker") as worker:
+    with started(f"{NET}count, held = 0, []\n{loop}{count}{decay}") as worker:
         worker.ready()
         worker.ask(StepTimer.choose)
         worker.ask(StepTimer.prepare, StepKind.EAGER)
@@ -122,13 +116,10 @@ def test_each_iteration_starts_from_the_state_in_which_the_program_was_stopped(t
         assert len(steps) > 6
 
 
-def test_another_process_times_the_same_step_or_none(tmp_path: Path) -> None:
-    script = tmp_path / "it.py"
-    script.write_text(NET + ACCUMULATED, encoding="utf-8")
-    with Worker(UserProgram((str(script),)), UNCHANGED, tmp_path / "worker") as worker:
+def test_another_process_times_the_same_step_or_none(started: Any) -> None:
+    with started(NET + ACCUMULATED) as worker:
         worker.ready()
         step = worker.ask(StepTimer.choose)
-    script.write_text(NET + ACCUMULATED.replace("range(2)", "range(1)"), encoding="utf-8")
-    with Worker(UserProgram((str(script),)), UNCHANGED, tmp_path / "other") as other:
+    with started(NET + ACCUMULATED.replace("range(2)", "range(1)")) as other:
         other.ready()
         assert not other.ask(StepTimer.use, step)

@@ -11,12 +11,11 @@ import pytest
 
 from breakscan.prove.faster import Ratio
 from breakscan.prove.fork_server import ForkServerProcess
-from breakscan.prove.original import Workers
 from breakscan.prove.protocol import FLOAT, RunRequest
 from breakscan.prove.runs import EndValues, Run, Runs, step_loop
 from breakscan.prove.tune import TuneQuestion, _Made, _Tune, tune
 from breakscan.prove.tuning import Goal, TrialVerdict, Tuning
-from breakscan.prove.worker import OutOfTime, UserProgram, WorkerError
+from breakscan.prove.worker import OutOfTime, UserProgram, WorkerError, Workers
 from breakscan.rulebook.config import NearestSettings
 from breakscan.rulebook.library import load_library
 

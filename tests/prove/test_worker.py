@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from breakscan.prove.call_runs import CallRuns
-from breakscan.prove.candidate import UNCHANGED
 from breakscan.prove.process import WorkerProcess
 from breakscan.prove.protocol import Stage, StepKind
 from breakscan.prove.state import read_file
 from breakscan.prove.step_timer import StepTimer
-from breakscan.prove.worker import UserProgram, Worker, WorkerError
+from breakscan.prove.worker import WorkerError
 
 pytestmark = pytest.mark.torch
 
@@ -26,17 +26,15 @@ for name in ("TORCHINDUCTOR_CACHE_DIR", "MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_T
 
 
 def test_arms_have_caches_and_an_allocator_of_which_no_chance_decides(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: Any
 ) -> None:
-    script = tmp_path / "it.py"
-    script.write_text(SCRIPT, encoding="utf-8")
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "shared")
     monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", "12345")
     monkeypatch.delenv("MALLOC_MMAP_THRESHOLD_", raising=False)
-    with Worker(UserProgram((str(script),)), UNCHANGED, tmp_path / "arm") as worker:
+    with started(SCRIPT) as worker:
         worker.ready()
     cache, mapped, trimmed = worker.output().split()
-    assert cache == os.fspath(tmp_path / "arm" / "cache" / "inductor")
+    assert cache == os.fspath(tmp_path / "workers1" / "worker1" / "cache" / "inductor")
     assert mapped == "33554432"
     assert trimmed == "12345", "what the user has set, stays"
 
@@ -65,10 +63,8 @@ for step in range(9):
 """
 
 
-def test_the_module_around_what_is_compiled_is_timed_with_it_and_not_eager(tmp_path: Path) -> None:
-    script = tmp_path / "it.py"
-    script.write_text(MODULE, encoding="utf-8")
-    with Worker(UserProgram((str(script),)), UNCHANGED, tmp_path / "arm") as worker:
+def test_the_module_around_what_is_compiled_is_timed_with_it_and_not_eager(started: Any) -> None:
+    with started(MODULE) as worker:
         worker.ready()
 
         def told(kind: StepKind) -> tuple[int, int]:
@@ -110,10 +106,10 @@ for step in range(9):
 
 
 @pytest.mark.parametrize("calls", [1, 2])
-def test_the_backward_pass_of_captured_calls_is_seen_if_there_is_only_one(tmp_path: Path, calls: int) -> None:
-    script = tmp_path / "it.py"
-    script.write_text(TRAINS, encoding="utf-8")
-    with Worker(UserProgram((str(script),), calls=calls), UNCHANGED, tmp_path / "arm") as worker:
+def test_the_backward_pass_of_captured_calls_is_seen_if_there_is_only_one(
+    tmp_path: Path, calls: int, started: Any
+) -> None:
+    with started(TRAINS, calls=calls) as worker:
         assert worker.ready().callables[0].backward
         results = str(tmp_path / "results.pt")
         worker.ask(CallRuns.reference, results)
@@ -124,10 +120,9 @@ def test_the_backward_pass_of_captured_calls_is_seen_if_there_is_only_one(tmp_pa
     assert len(first.gradients) == 1
 
 
-def test_without_gradients_the_program_ends_within_the_only_captured_call(tmp_path: Path) -> None:
-    script = tmp_path / "it.py"
-    script.write_text(TRAINS.replace(".sum().backward()", "").replace("import torch\n", NO_GRAD), encoding="utf-8")
-    with Worker(UserProgram((str(script),), calls=1), UNCHANGED, tmp_path / "arm") as worker:
+def test_without_gradients_the_program_ends_within_the_only_captured_call(started: Any) -> None:
+    text = TRAINS.replace(".sum().backward()", "").replace("import torch\n", NO_GRAD)
+    with started(text, calls=1) as worker:
         assert not worker.ready().callables[0].backward
     assert "step 1" not in worker.output()
 
