@@ -375,15 +375,12 @@ class Capture:
             if len(captured.calls) == 1 and captured.state is not None:
                 first = captured.calls[0]
                 first.state = captured.state
-                captured.start = {
-                    (kind, name): text
-                    for kind, texts in (
-                        ("values", digests({**captured.state.values, **inputs.values})),
-                        ("generators", digests(first.rng)),
-                        ("plains", {path: repr(value)[:200] for path, value in captured.state.plains.items()}),
-                    )
-                    for name, text in texts.items()
+                texts = {
+                    "values": digests({**captured.state.values, **inputs.values}),
+                    "generators": digests(first.rng),
+                    "plains": {path: repr(value)[:200] for path, value in captured.state.plains.items()},
                 }
+                captured.start = {(kind, name): text for kind in texts for name, text in texts[kind].items()}
         if self._is_full():
             number = next(at for at, one in enumerate(self.captured) if one is captured) if captured.calls else 0
             if self.later is not None and self.later.look(number, captured, args, kwargs):

@@ -232,19 +232,21 @@ class ObjectWalk:
         return [(f"{path}[{n}]", value) for n, value in enumerate(held)]
 
     def _of_module(self, path: str, module: Module) -> Iterator[tuple[str, object]]:
-        own = {name: value for name, value in vars(module).items() if not name.startswith(_HOOKS)}
-        self.undo.append(functools.partial(_put_back_module, vars(module), dict(own)))
-        for held in ("_parameters", "_buffers", "_modules"):
-            inner = own.pop(held, {})
+        held = vars(module)
+        own = {name: value for name, value in held.items() if _is_used(name, value)}
+        put = functools.partial(_put_back_names, held, dict(own), _is_used)
+        self.undo.append(functools.partial(put, held.__setitem__, held.__delitem__))
+        for inside in ("_parameters", "_buffers", "_modules"):
+            inner = own.pop(inside, {})
             self.undo.append(functools.partial(_refill_dict, inner, dict(inner)))
             yield from ((f"{path}.{name}", value) for name, value in inner.items())
-        temporary = vars(module).get("_non_persistent_buffers_set", ())
-        held_names = {name for held in ("_parameters", "_buffers") for name in vars(module).get(held, ())}
-        self.plains[f"{path}.state_dict()"] = tuple(sorted(held_names.difference(temporary)))
+        saved = {*held.get("_parameters", ()), *held.get("_buffers", ())}
+        saved.difference_update(held.get("_non_persistent_buffers_set", ()))
+        self.plains[f"{path}.state_dict()"] = tuple(sorted(saved))
         for name, value in own.items():
             # Without hooks, a module has ten empty dictionaries for them.
             if not name.startswith(("_forward_", "_backward_")) or value:
-                self.setters[f"{path}.{name}"] = functools.partial(vars(module).__setitem__, name)
+                self.setters[f"{path}.{name}"] = functools.partial(held.__setitem__, name)
                 yield f"{path}.{name}", value
         yield _class_of(module)
 
@@ -255,7 +257,8 @@ class ObjectWalk:
             if not _is_users(one.__module__) or path in self._methods:
                 continue
             data = {name: value for name, value in vars(one).items() if _is_data(name, value)}
-            self.undo.append(functools.partial(_put_back_class, one, data))
+            put = functools.partial(_put_back_names, vars(one), data, _is_data)
+            self.undo.append(functools.partial(put, functools.partial(setattr, one), functools.partial(delattr, one)))
             for name, value in data.items():
                 self.setters[f"{path}.{name}"] = functools.partial(setattr, one, name)
                 yield f"{path}.{name}", value
@@ -314,13 +317,25 @@ def _without_descriptor(value: Any) -> object:
     return value.fget if isinstance(value, property) else value
 
 
-def _put_back_class(cls: type, data: dict[str, object]) -> bool:
-    new = [name for name, value in vars(cls).items() if name not in data and _is_data(name, value)]
-    other = [name for name, value in data.items() if vars(cls).get(name, _MISSING) is not value]
+def _is_used(name: str, _: object) -> bool:
+    """Return True if calls may use an attribute of a module."""
+    return not name.startswith(_HOOKS)
+
+
+def _put_back_names(
+    held: Mapping[str, object],
+    contents: Mapping[str, object],
+    is_state: Callable[[str, object], bool],
+    put: Callable[[str, object], object],
+    drop: Callable[[str], object],
+) -> bool:
+    """Puts back what names of an object or a class held, and drops those that are new."""
+    new = [name for name, value in held.items() if name not in contents and is_state(name, value)]
+    other = [name for name, value in contents.items() if held.get(name, _MISSING) is not value]
     for name in new:
-        delattr(cls, name)
+        drop(name)
     for name in other:
-        setattr(cls, name, data[name])
+        put(name, contents[name])
     return bool(new or other)
 
 
@@ -331,15 +346,6 @@ def _refill_dict(held: dict[Any, Any], contents: dict[Any, Any]) -> bool:
     held.clear()
     held.update(contents)
     return True
-
-
-def _put_back_module(held: dict[str, object], contents: dict[str, object]) -> bool:
-    new = [name for name in held if name not in contents and not name.startswith(_HOOKS)]
-    for name in new:
-        del held[name]
-    other = {name: value for name, value in contents.items() if held.get(name, _MISSING) is not value}
-    held.update(other)
-    return bool(new or other)
 
 
 def _put_back_buffer(buffer: Any, content: str | bytes) -> bool:

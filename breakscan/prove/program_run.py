@@ -276,19 +276,15 @@ class _Watched(ast.NodeTransformer):
     def __init__(self, numbers: dict[int, int]) -> None:
         self._numbers = numbers
 
-    def visit_For(self, node: ast.For) -> Any:
-        return self._loop(node)
-
-    def visit_While(self, node: ast.While) -> Any:
-        return self._loop(node)
-
-    def _loop(self, node: ast.For | ast.While) -> Any:
+    def visit_For(self, node: ast.For | ast.While) -> Any:
         self.generic_visit(node)
         number = self._numbers.get(node.lineno)
         if number is None:
             return node
         node.body.insert(0, _call(STEP, number, node.body[0]))
         return [node, _call(END, number, node)]
+
+    visit_While = visit_For
 
 
 def _call(name: str, number: int, place: ast.stmt) -> ast.stmt:
@@ -364,19 +360,22 @@ def blocks_of(module: Module) -> CallableBlocks:
 
 def _collect(path: str, module: Module, lists: list[BlockList], rest: list[OtherPart]) -> bool:
     """Adds the blocks in a module and what is next to them.  Returns whether it holds any."""
-    repeated = _repeated(path, module)
-    lists += [_block_list(path, module, names) for names in repeated]
+    repeated, children = _repeated(module), dict(module.named_children())
+    for names in repeated:
+        is_whole = len(names) == len(module._modules)
+        lists.append(BlockList(path, has_forward_of_torch(children[names[0]]), tuple(names), is_whole))
     blocks = {name for names in repeated for name in names}
-    inner = {f"{path}.{name}" if path else name: one for name, one in module.named_children() if name not in blocks}
+    inner = {f"{path}.{name}" if path else name: one for name, one in children.items() if name not in blocks}
     others = {its: child for its, child in inner.items() if not _collect(its, child, lists, rest)}
-    if not blocks and len(others) == len(list(module.children())):
+    if not blocks and len(others) == len(children):
         return False
     rest += [part for its, child in others.items() for part in _callable_parts(its, child)]
     return True
 
 
-def _repeated(path: str, module: Module) -> list[list[str]]:
-    """The names of siblings of one class in a list of modules, for each class with more than one."""
+def _repeated(module: Module) -> list[list[str]]:
+    """The names of siblings in a list of modules that run the same code, where there is more than one.  A
+    ``Sequential`` runs that of its parts."""
     import torch
 
     if not isinstance(module, (torch.nn.ModuleList, torch.nn.Sequential)):
@@ -384,16 +383,9 @@ def _repeated(path: str, module: Module) -> list[list[str]]:
     alike: dict[object, list[str]] = defaultdict(list)
     for name, child in module.named_children():
         if not _is_layer(child):
-            alike[_kind(child)].append(name)
+            parts = child.modules() if isinstance(child, torch.nn.Sequential) else (child,)
+            alike[tuple(map(type, parts))].append(name)
     return [names for names in alike.values() if len(names) > 1]
-
-
-def _kind(module: Module) -> object:
-    """A key that is equal for modules that run the same code.  A ``Sequential`` runs that of its parts."""
-    import torch
-
-    inner = map(type, module.modules()) if isinstance(module, torch.nn.Sequential) else ()
-    return type(module), *inner
 
 
 def _is_layer(module: Module) -> bool:
@@ -410,13 +402,6 @@ def _callable_parts(path: str, module: Module) -> Iterator[OtherPart]:
             yield from _callable_parts(f"{path}.{name}", child)
     elif not _is_layer(module) or [*module.parameters(), *module.buffers()]:
         yield OtherPart(path, has_forward_of_torch(module))
-
-
-def _block_list(path: str, module: Module, names: list[str]) -> BlockList:
-    children = dict(module.named_children())
-    first = children[names[0]]
-    is_whole = len(names) == len(module._modules)
-    return BlockList(path, has_forward_of_torch(first), tuple(names), is_whole)
 
 
 def has_forward_of_torch(module: Module) -> bool:

@@ -136,11 +136,6 @@ class SettingError(ValueError):
     """A setting is not of the form that is wanted.  Says what is."""
 
 
-def settings_of(words: Sequence[str]) -> dict[str, object]:
-    """Settings ``key=value`` by their whole names (``dynamo.capture_scalar_outputs``).  Raises SettingError."""
-    return dict(map(_setting, words))
-
-
 def _setting(word: str) -> tuple[str, object]:
     key, equals, text = word.partition("=")
     key = key.strip().removeprefix("torch.").removeprefix("_")
@@ -159,8 +154,9 @@ def _setting(word: str) -> tuple[str, object]:
 
 
 def of_settings(words: Sequence[str]) -> Candidate:
-    """Returns settings ``key=value`` as one change. Raises SettingError."""
-    settings = settings_of(words)
+    """Returns settings ``key=value`` as one change, by their whole names (``dynamo.capture_scalar_outputs``). Raises
+    SettingError."""
+    settings = dict(map(_setting, words))
     return Candidate(", ".join(f"{key}={value!r}" for key, value in settings.items()), settings=settings)
 
 

@@ -75,8 +75,8 @@ def same_bits(one: Tensor, other: Tensor) -> bool:
     """Return True if two tensors on one device have the same shape, the same dtype and the same bits."""
     import torch
 
-    if (one.shape, one.dtype) != (other.shape, other.dtype):
-        return False
+    if one is other or (one.shape, one.dtype) != (other.shape, other.dtype):
+        return one is other
     # Bytes take longer.
     unit = {2: torch.int16, 4: torch.int32, 8: torch.int64}.get(one.element_size(), torch.uint8)
     return not one.numel() or torch.equal(_bits(one, unit), _bits(other, unit))
@@ -104,13 +104,6 @@ def read_file(path: str) -> Any:
     import torch
 
     return torch.load(path, mmap=True, weights_only=False)
-
-
-def equal(one: Tensor, other: Tensor) -> bool:
-    """Return True if two tensors have the same dtype and the same values."""
-    import torch
-
-    return one is other or (one.dtype == other.dtype and torch.equal(one, other))
 
 
 def is_number(value: object) -> TypeGuard[bool | int | float]:
@@ -241,7 +234,7 @@ class StateSnapshot:
             if (
                 not value.is_floating_point()
                 and value.numel() <= MOST_POSITIONS
-                and not equal(plain_copy(tensor), value)
+                and not same_bits(plain_copy(tensor), value)
             ):
                 found.append(functools.partial(write_values, tensor, value.to(tensor.device)))
         self.restore()
@@ -291,7 +284,7 @@ class StateSnapshot:
     def share(self, other: StateSnapshot) -> None:
         """Keeps one copy of the values that both have of the same tensors."""
         for path, tensor in self.tensors.items():
-            if other.tensors.get(path) is tensor and equal(self.values[path], other.values[path]):
+            if other.tensors.get(path) is tensor and same_bits(self.values[path], other.values[path]):
                 self.values[path] = other.values[path]
 
     def is_other_than(self, other: StateSnapshot) -> bool:
@@ -301,7 +294,7 @@ class StateSnapshot:
             self.plains != other.plains
             or own != its
             or any(
-                not (self.values[path].is_floating_point() or equal(self.values[path], other.values[path]))
+                not (self.values[path].is_floating_point() or same_bits(self.values[path], other.values[path]))
                 for path in own
             )
         )

@@ -4,7 +4,6 @@ from __future__ import annotations
 import __future__
 
 import ast
-import contextlib
 import linecache
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import CodeType
@@ -53,19 +52,23 @@ class UserLoop:
     def try_out(self, callables: Sequence[CapturedCallable], modes: Modes, number: int) -> TimedStep | None:
         """Runs one iteration eager, and finds what it changes.  Returns what it did, None if it cannot be repeated or
         is not a whole step."""
+        from torch.optim.optimizer import register_optimizer_step_post_hook
+
         calls: dict[int, int] = {}
         seen: set[str] = set()
         for one in callables:
             put_back(one, one.calls[-1])
         walk = ObjectWalk(self._names, {})
+        steps = register_optimizer_step_post_hook(lambda *_: seen.add("optimizer"))
         try:
-            with time_limit(LONGEST), modes.set(), eager_stance(), _optimizer_steps(lambda: seen.add("optimizer")):
+            with time_limit(LONGEST), modes.set(), eager_stance():
                 for one in callables:
                     one.instead = _counted(one, calls, lambda: seen.add("backward"))
                 self.run()
         except (Exception, SystemExit, TimeLimitReached, _TooMuch):
             return None
         finally:
+            steps.remove()
             self._names.update(self._bound)
             self._undo = [undo for undo in walk.undo if undo()]
             for one in callables:
@@ -146,17 +149,3 @@ def _counted(captured: CapturedCallable, calls: dict[int, int], seen: Callable[[
         return result
 
     return call
-
-
-@contextlib.contextmanager
-def _optimizer_steps(seen: Callable[[], object]) -> Iterator[None]:
-    from torch.optim.optimizer import register_optimizer_step_post_hook
-
-    def stepped(*_: object) -> None:
-        seen()
-
-    handle = register_optimizer_step_post_hook(stepped)
-    try:
-        yield
-    finally:
-        handle.remove()
