@@ -16,7 +16,6 @@ from breakscan.prove import faster as measure
 from breakscan.prove.bench_result import OWN, Bench, BenchRow, Eager, MeasurementStatus, best_of, pays_after
 from breakscan.prove.call_runs import CompiledResult
 from breakscan.prove.candidate import Candidate, MeasuringProgress, MeasuringStep, Say
-from breakscan.prove.equal import ResultDifference
 from breakscan.prove.faster import PROCESSES, Ratio, Unsteady
 from breakscan.prove.fork_server import DYNAMO, INDUCTOR, ForkServerProcess
 from breakscan.prove.observation import NothingToMeasure, Observation, ObservationKind, environment_of, notes_of
@@ -46,10 +45,6 @@ MODES = ("default", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotu
 AUTOTUNE = "max-autotune"
 _CUDA_GRAPHS = "triton.cudagraphs"
 _NEEDS_GPU = ("cudagraphs",)
-
-
-class UnknownName(NothingToMeasure):
-    """A requested backend or mode does not exist. The message lists the existing ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +86,8 @@ def _kept(choices: Choices) -> dict[str, CompileOption]:
 
 
 def planned(wanted: WantedVariants, choices: Choices) -> tuple[Candidate, ...]:
-    """Returns all variants, the program's own first. Raises UnknownName."""
+    """Returns all variants, the program's own first. Raises NothingToMeasure if
+    torch lacks a backend or mode that is asked for."""
     _require(wanted.backends, choices.all_backends, "backend", "torch._dynamo.register_backend adds one")
     _require(wanted.modes, list(choices.modes), "mode", "those of inductor are meant")
     kept = _kept(choices)
@@ -114,7 +110,7 @@ def planned(wanted: WantedVariants, choices: Choices) -> tuple[Candidate, ...]:
 def _require(names: Sequence[str] | None, known: Sequence[str], what: str, more: str) -> None:
     for name in names or ():
         if name not in known:
-            raise UnknownName(f"there is no {what} {name!r}: torch has {', '.join(sorted(known))} ({more})")
+            raise NothingToMeasure(f"there is no {what} {name!r}: torch has {', '.join(sorted(known))} ({more})")
 
 
 def doubles(variants: Sequence[Candidate], choices: Choices) -> dict[str, BenchRow]:
@@ -162,8 +158,8 @@ def bench(program: UserProgram, wanted: WantedVariants, say: Say) -> Bench:
     """Runs the program several times, and writes nothing.
 
     ``say`` is called with the progress. SIGINT or SIGTERM ends the run, which returns what is measured until then.
-    Raises NothingToMeasure if the program cannot be measured, WorkerError if it cannot be run, UnknownName if torch
-    lacks a backend or mode that is asked for.
+    Raises NothingToMeasure if the program cannot be measured, or torch lacks a backend or mode that is asked for, and
+    WorkerError if it cannot be run.
     """
     temporary = tempfile.TemporaryDirectory(prefix="breakscan-bench-", ignore_cleanup_errors=True)
     measured: _Bench | None = None
@@ -189,7 +185,7 @@ class _Bench:
     """
 
     def __init__(self, original: Original, wanted: WantedVariants, say: Say) -> None:
-        """Times eager steps.  Raises WorkerError and UnknownName."""
+        """Times eager steps.  Raises WorkerError and NothingToMeasure."""
         first, second = original.first, original.second
         self.original = original
         self.say = say
@@ -287,7 +283,7 @@ class _Bench:
             callables=callables,
             backward=about.with_backward,
             rows=(*self.rows, *left),
-            eager=self.eager,
+            eager=Eager(self.original.run.first_seconds, statistics.median(self.steps), self.memory_bytes),
             same=self.same,
             step=self.original.step,
             notes=(*notes_of(about), *self.notes),
@@ -296,15 +292,6 @@ class _Bench:
             as_fast=tuple(row.label for row in as_fast),
             write=None if best is None else write_for(best, [one.name for one in about.callables], asked),
         )
-
-    @property
-    def eager(self) -> Eager:
-        """Returns the measurements of eager runs so far."""
-        return Eager(self.original.run.first_seconds, statistics.median(self.steps), self.memory_bytes)
-
-    def unlike(self, worker: Worker, result: CompiledResult) -> list[ResultDifference]:
-        """Returns how the compiled results of a worker differ from eager ones."""
-        return [] if self.original.unrepeatable else self.original.differences(worker, result)
 
     def timed(self, worker: Worker, longest: float) -> tuple[float, Ratio]:
         """The seconds of a compiled step of a worker, timed for so long at most, and its ratio to an eager one. Raises
@@ -352,8 +339,8 @@ class _Measurement:
             self._fail(MeasurementStatus.FAILED, error.stage or Stage.RUN_TIME, _error(error.first_line))
 
     def _compile(self, worker: Worker) -> None:
-        about = worker.ready()
-        if problem := self._bench.original.incomparable(worker, about, self.row.variant):
+        original = self._bench.original
+        if problem := original.incomparable(worker, worker.ready(), self.row.variant):
             if problem.kind in NOT_TRIED:
                 self._stop(MeasurementStatus.SKIPPED, Stage.NOT_RUN, problem)
             self._stop(MeasurementStatus.FAILED, Stage.RUN_TIME, problem)
@@ -361,13 +348,16 @@ class _Measurement:
         self._say(MeasuringStep.COMPILE)
         result = None
         try:
-            result = self._bench.original.run_compiled(worker, patient=False)
+            result = original.run_compiled(worker, patient=False)
         finally:
             self.explanation = self._explain(worker, result)
         if result.failure is not None:
             self._stop(MeasurementStatus.FAILED, result.failure.stage, _error(result.failure.text))
-        self._require_steady(self.explanation, result)
-        if unlike := self._bench.unlike(worker, result):
+        if any(frame.over_limit for frame in self.explanation.frames):
+            self._stop_recompiling(self.explanation, ObservationKind.RECOMPILES_TO_LIMIT)
+        if result.endless:
+            self._stop_recompiling(self.explanation, ObservationKind.RECOMPILES_EACH_CALL)
+        if original.unrepeatable is None and (unlike := original.differences(worker, result)):
             # Its time cannot be compared with that of code that computes something else.
             observation = Observation(ObservationKind.DIFFERS, details=(unlike[0],))
             self._stop(MeasurementStatus.DIFFERS, Stage.RESULTS, observation)
@@ -398,12 +388,6 @@ class _Measurement:
         stages = self._bench.original.workers.server.startup_seconds
         parts = (DYNAMO, INDUCTOR) if "inductor" in self.row.compile_seconds else (DYNAMO,)
         return sum(stages.get(part, 0.0) for part in parts)
-
-    def _require_steady(self, explanation: Explanation, result: CompiledResult) -> None:
-        if any(frame.over_limit for frame in explanation.frames):
-            self._stop_recompiling(explanation, ObservationKind.RECOMPILES_TO_LIMIT)
-        if result.endless:
-            self._stop_recompiling(explanation, ObservationKind.RECOMPILES_EACH_CALL)
 
     def _stop_recompiling(self, explanation: Explanation, kind: ObservationKind) -> NoReturn:
         cause = next((one.subject for one in explanation.recompiles), "")

@@ -131,7 +131,8 @@ class _Rejected(Exception):
 class Verifier:
     """Proves changes of a program. Raises WorkerError.
 
-    ``files`` are watched: ``executed`` holds which of their lines the calls execute.
+    ``files`` are watched: ``executed`` holds which of their lines the calls execute.  ``proofs`` are those so far, and
+    ``candidates`` what was proved, by label.
     """
 
     def __init__(
@@ -141,6 +142,8 @@ class Verifier:
         self._files = files
         self._say = say
         self._probed: Probe | None = None
+        self.proofs: list[Proof] = []
+        self.candidates: dict[str, Candidate] = {}
         self.race = StepRace(original)
         self._original_differs = original.compiled_differences
 
@@ -163,15 +166,10 @@ class Verifier:
         """Calls of changes were varied, and all of the varied calls were compared."""
         return self._probed is not None and self._probed.problem is None
 
-    @property
-    def repeats_itself(self) -> bool:
-        """The unchanged program repeats itself, so that others can be compared with it."""
-        return self.original.unrepeatable is None
-
     def divergence(self, program: Path | None) -> Divergence | None:
         """Finds where the unchanged program, compiled, differs from eager; None if it does not. A minimal program is
         written to the file ``program``."""
-        if not self._original_differs or not self.repeats_itself:
+        if not self._original_differs or self.original.unrepeatable is not None:
             return None
         self._say(MeasuringStep.DIVERGE, None)
         return find_divergence(self.original, self._original_differs, program)
@@ -195,6 +193,8 @@ class Verifier:
             is_compared = trial.proof.outputs_equal is not None
             kind = ObservationKind.FAILS_WHILE_TIMED if is_compared else ObservationKind.DOES_NOT_RUN
             trial.add(Observation(kind, str(error)))
+        self.proofs.append(trial.proof)
+        self.candidates[candidate.label] = candidate
         return trial.proof
 
     def member_of(self, accepted: Proof, candidate: Candidate) -> Proof:

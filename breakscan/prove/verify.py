@@ -24,40 +24,19 @@ from breakscan.source.paths import display_path
 from breakscan.source.writing import rewrite_file
 
 
-class RewriteProofs:
-    """The proofs so far, which an interrupt leaves as they are, and the candidate of each label."""
-
-    def __init__(self, rewrites: Rewrites, verifier: Verifier) -> None:
-        self.proofs: list[Proof] = []
-        self.candidates: dict[str, Candidate] = {}
-        self._rewrites = rewrites
-        self._verifier = verifier
-
-    @property
-    def in_order(self) -> list[Proof]:
-        """The proofs of single changes, then that of the whole set, and of what was tried after it."""
-        return sorted(self.proofs, key=lambda one: bool(one.members))
-
-    def prove(self, candidate: Candidate, accepted_in: str | None = None) -> Proof:
-        """Proves a change, without timing if it is a member of an accepted set."""
-        proof = self._verifier.prove(candidate, accepted_in)
-        self.proofs.append(proof)
-        self.candidates[candidate.label] = candidate
-        return proof
-
-    def prove_together(self, planned: Planned, each: bool) -> None:
-        """Proves all rewrites together, and each by itself where that is asked for, or where their proof leaves open
-        what each of them does."""
-        rewrites = (*planned.alone, *planned.dependent)
-        self.candidates |= {one.label: one for one in rewrites}
-        together = self._rewrites.together(rewrites, ALL) if len(rewrites) > 1 else None
-        whole = None if together is None else self.prove(together)
-        if whole is not None and whole.is_clear and not each:
-            self.proofs += [self._verifier.member_of(whole, one) for one in planned.alone]
-            return
-        is_accepted = whole is not None and whole.verdict is ProofVerdict.ACCEPTED
-        for one in planned.alone:
-            self.prove(one, ALL if is_accepted and not each else None)
+def prove_together(verifier: Verifier, rewrites: Rewrites, planned: Planned, each: bool) -> None:
+    """Proves all rewrites together, and each by itself where that is asked for, or where their proof leaves open what
+    each of them does."""
+    every = (*planned.alone, *planned.dependent)
+    verifier.candidates |= {one.label: one for one in every}
+    together = rewrites.together(every, ALL) if len(every) > 1 else None
+    whole = None if together is None else verifier.prove(together)
+    if whole is not None and whole.is_clear and not each:
+        verifier.proofs += [verifier.member_of(whole, one) for one in planned.alone]
+        return
+    is_accepted = whole is not None and whole.verdict is ProofVerdict.ACCEPTED
+    for one in planned.alone:
+        verifier.prove(one, ALL if is_accepted and not each else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +83,6 @@ class _Work:
         watched = [str(path) for path in self.rewrites.files] if given is None else list(given.texts)
         self.verifier = Verifier(original, watched, self._progress)
         self.planned = Planned((), (), (), ())
-        self.proved = RewriteProofs(self.rewrites, self.verifier)
         self.applied: tuple[str, ...] = ()
         self.not_applied: NotApplied | tuple[str, ...] | None = None
         self.divergence: Divergence | None = None
@@ -114,11 +92,11 @@ class _Work:
         given = self.question.candidate
         try:
             if given is not None:
-                self.proved.prove(given)
+                self.verifier.prove(given)
             else:
                 sites = [one.site for one in self.original.compiled.explanation.breaks]
                 self.planned = self.rewrites.plan(self.verifier.executed, sites)
-                self.proved.prove_together(self.planned, self.question.each or self.question.apply)
+                prove_together(self.verifier, self.rewrites, self.planned, self.question.each or self.question.apply)
             if self.question.apply and (chosen := self._proved()) is not None:
                 self.applied, self.not_applied = write_candidate(chosen)
             self.divergence = self.verifier.divergence(self.question.repro)
@@ -132,7 +110,8 @@ class _Work:
             environment=environment_of(about, self.original.compiled.explanation.device),
             callables={one.name: one.calls for one in about.callables},
             backward=about.with_backward,
-            proofs=tuple(self.proved.in_order),
+            # The whole set, and what was tried after it, come last.
+            proofs=tuple(sorted(self.verifier.proofs, key=lambda one: bool(one.members))),
             same=self.verifier.race.same,
             step=self.original.step if self.verifier.race.same is not None else None,
             tolerances=TOLERANCES,
@@ -145,7 +124,7 @@ class _Work:
             held_back=self._held_back() if self.question.apply else (),
             breaks=self.original.compiled.metrics.breaks,
             divergence=self.divergence,
-            compared=self.verifier.repeats_itself and not self.interrupted,
+            compared=self.original.unrepeatable is None and not self.interrupted,
             interrupted=self.interrupted,
         )
 
@@ -155,7 +134,7 @@ class _Work:
             self.say(MeasuringProgress(step))
             return
         alone = len(self.planned.alone)
-        number = len(self.proved.proofs) + 1
+        number = len(self.verifier.proofs) + 1
         self.say(MeasuringProgress(step, label, number, max(number, alone + (alone > 1))))
 
     def _files(self) -> tuple[Path, ...]:
@@ -178,29 +157,29 @@ class _Work:
         This is the whole set if it is proved: some rewrites only help together with others, as when one break hides
         another. Otherwise it is all that are proved by themselves, if they are proved together, else the best.
         """
-        chosen = [proof for proof in self.proved.proofs if proof.members and self._holds(proof)]
+        chosen = [proof for proof in self.verifier.proofs if proof.members and self._holds(proof)]
         if not chosen:
-            good = [proof for proof in self.proved.proofs if not proof.members and self._holds(proof)]
-            members = [self.proved.candidates[proof.label] for proof in good]
+            good = [proof for proof in self.verifier.proofs if not proof.members and self._holds(proof)]
+            members = [self.verifier.candidates[proof.label] for proof in good]
             label = f"the {len(members)} that are accepted"
             together = self.rewrites.together(members, label) if len(members) > 1 else None
-            chosen = list(filter(self._holds, [] if together is None else [self.proved.prove(together)])) or good
+            chosen = list(filter(self._holds, [] if together is None else [self.verifier.prove(together)])) or good
         if not chosen:
             self.not_applied = None if self._held_back() else NotApplied.NONE_ACCEPTED
             return None
-        return self.proved.candidates[max(chosen, key=lambda proof: proof.ratio.median if proof.ratio else 0.0).label]
+        return self.verifier.candidates[max(chosen, key=lambda proof: proof.ratio.median if proof.ratio else 0.0).label]
 
     def _holds(self, proof: Proof) -> bool:
         return proof.verdict is ProofVerdict.ACCEPTED and not self._is_held_back(proof)
 
     def _is_held_back(self, proof: Proof) -> bool:
         """Returns whether a change is not written because it, or one of its members, is held back."""
-        members = (one for one in self.proved.proofs if one.label in proof.members)
+        members = (one for one in self.verifier.proofs if one.label in proof.members)
         return not self.question.apply_unseen and any(one.is_held_back for one in (proof, *members))
 
     def _held_back(self) -> tuple[str, ...]:
         """Returns the accepted changes that are held back; sets only if there is no single one."""
-        held = [one for one in self.proved.proofs if one.verdict is ProofVerdict.ACCEPTED and self._is_held_back(one)]
+        held = [one for one in self.verifier.proofs if one.verdict is ProofVerdict.ACCEPTED and self._is_held_back(one)]
         return tuple(one.label for one in [one for one in held if not one.members] or held)
 
 

@@ -13,7 +13,7 @@ from breakscan.prove.changed_code import UnseenCode, UnseenKind
 from breakscan.prove.proof import Metrics, Proof, ProofVerdict, VariedDifference
 from breakscan.prove.protocol import Variation, VariedCall
 from breakscan.prove.rewrites import Planned
-from breakscan.prove.verify import RewriteProofs
+from breakscan.prove.verify import prove_together
 
 METRICS = Metrics(1, 0, 2, 0, {}, 5.0, 6.0)
 ACCEPTED, NO_FASTER, REJECTED = ProofVerdict.ACCEPTED, ProofVerdict.NO_FASTER, ProofVerdict.REJECTED
@@ -31,14 +31,16 @@ class Verifier:
 
     def __init__(self, judge: Callable[[frozenset[int]], Proof]) -> None:
         self.judge = judge
+        self.proofs: list[Proof] = []
+        self.candidates: dict[str, Candidate] = {}
         self.asked: list[tuple[tuple[int, ...], bool]] = []
 
     def prove(self, candidate: Candidate, accepted_in: str | None = None) -> Proof:
         lines = [int(label[7:-6]) for label in candidate.members or (candidate.label,)]
         self.asked.append((tuple(lines), accepted_in is None))
-        return replace(
-            self.judge(frozenset(lines)), label=candidate.label, members=candidate.members, accepted_in=accepted_in
-        )
+        judged = self.judge(frozenset(lines))
+        self.proofs.append(replace(judged, label=candidate.label, members=candidate.members, accepted_in=accepted_in))
+        return self.proofs[-1]
 
     def member_of(self, accepted: Proof, candidate: Candidate) -> Proof:
         return proof(ACCEPTED, label=candidate.label, accepted_in=accepted.label)
@@ -53,11 +55,9 @@ def proved(
 ) -> tuple[Verifier, dict[str, Proof]]:
     alone = tuple(Candidate(f"net.py:{line} where") for line in range(count))
     verifier = Verifier(judge)
-    proofs = RewriteProofs(Rewrites(), verifier)  # type: ignore[arg-type]
-    proofs.prove_together(Planned(alone, (), (), ()), each)
-    found = {one.label: one for one in proofs.in_order}
-    assert {one.label for one in alone} <= proofs.candidates.keys()
-    return verifier, found
+    prove_together(verifier, Rewrites(), Planned(alone, (), (), ()), each)  # type: ignore[arg-type]
+    assert {one.label for one in alone} <= verifier.candidates.keys()
+    return verifier, {one.label: one for one in verifier.proofs}
 
 
 def singles(found: dict[str, Proof]) -> list[Proof]:
@@ -68,7 +68,6 @@ def test_what_is_accepted_together_takes_one_process() -> None:
     verifier, found = proved(lambda _: proof(ACCEPTED), 5)
     assert verifier.asked == [((0, 1, 2, 3, 4), True)]
     assert [(one.verdict, one.accepted_in) for one in singles(found)] == [(ACCEPTED, ALL)] * 5
-    assert list(found)[-1] == ALL
 
 
 def test_each_is_proved_and_timed_on_request() -> None:

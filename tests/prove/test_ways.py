@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from breakscan.prove.bench import UnknownName, WantedVariants, doubles, is_worth_repeating, planned, write_for
+from breakscan.prove.bench import WantedVariants, doubles, is_worth_repeating, planned, write_for
 from breakscan.prove.bench_result import OWN, BenchRow, MeasurementStatus, best_of, pays_after
 from breakscan.prove.candidate import Candidate
 from breakscan.prove.faster import Ratio
+from breakscan.prove.observation import NothingToMeasure
 from breakscan.prove.protocol import Choices, CompileChoice
 
 MODES: dict[str, dict[str, Any]] = {
@@ -98,7 +99,7 @@ def test_lists_narrow_and_widen_what_is_tried() -> None:
     ],
 )
 def test_what_is_not_there_is_said_with_what_is(wanted: dict[str, Any], said: str) -> None:
-    with pytest.raises(UnknownName, match=said):
+    with pytest.raises(NothingToMeasure, match=said):
         planned(WantedVariants(**wanted), GPU)
 
 
