@@ -110,21 +110,23 @@ def test_the_program_against_itself_is_no_faster(prove: Prove) -> None:
     assert proof.verdict in (ProofVerdict.NO_FASTER, ProofVerdict.TOO_NOISY), (proof.reasons, proof.ratio)
 
 
+RETURN = "        return y\n"
+DRAWN = "random numbers are drawn otherwise"
 FRAUDS = {
     "other weights": (
         "torch.manual_seed(0)",
         "torch.manual_seed(1)",
-        "random numbers are drawn otherwise before the first call: torch's CPU generator",
+        f"{DRAWN} before the first call: torch's CPU generator",
     ),
     "other order of random numbers": (
-        "for step in range(5):",
-        "torch.rand(1)\nfor step in range(5):",
-        "random numbers are drawn otherwise before the first call: torch's CPU generator",
+        "for step",
+        "torch.rand(1)\nfor step",
+        f"{DRAWN} before the first call: torch's CPU generator",
     ),
-    "random numbers drawn in the call": (
-        "        return y\n",
-        "        torch.rand(1)\n        return y\n",
-        "eager, random numbers are drawn otherwise: torch's CPU generator",
+    "random numbers in the call": (
+        RETURN,
+        "        torch.rand(1)\n" + RETURN,
+        f"eager, {DRAWN}: torch's CPU generator",
     ),
     "output changed by 1e-2": (BRANCH, WHERE + "        y = y + 1e-2\n", "eager, output differs by 0.01"),
     "one row changed by 1e-2": (
@@ -135,23 +137,19 @@ FRAUDS = {
     "gradient": (BRANCH, WHERE.replace("y * 2", "y.detach() * 2"), "eager, the gradient of self.fc.weight"),
     "buffer changed": ("BatchNorm1d(16)", "BatchNorm1d(16, momentum=0.2)", "eager, self.norm.running_mean differs by"),
     "another tensor bound to an attribute": ("self.seen + 1", "self.seen + 2", "eager, self.seen differs by 1 "),
-    "a tensor left behind": (
-        "        return y\n",
-        "        self.other_one = y.detach()\n        return y\n",
-        "eager, self.other_one",
-    ),
+    "a tensor left behind": (RETURN, "        self.other_one = y.detach()\n" + RETURN, "eager, self.other_one"),
     "the history of a tensor left behind": (
-        "        return y\n",
-        "        self.last = self.last.detach()\n        return y\n",
+        RETURN,
+        "        self.last = self.last.detach()\n" + RETURN,
         "eager, self.last.requires_grad is unchanged after the call, not True",
     ),
     "attribute changed": (
-        "        return y\n",
+        RETURN,
         "        self.steps += 1\n        return y + 0 * self.steps\n",
         "self.steps is 1 after the call, not unchanged",
     ),
     "a recompile a call": (
-        "        return y\n",
+        RETURN,
         "        self.steps += 1\n        return y + 0 * self.steps\n",
         "more times (",
     ),
@@ -160,12 +158,12 @@ FRAUDS = {
     "an exception": ("return y\n", "raise ValueError('no')\n", "the program fails with it: ValueError: no"),
     "output changed in compiled code alone": (
         BRANCH,
-        WHERE + "        if torch.compiler.is_compiling():\n            y = y + 1e-2\n",
+        f"{WHERE}        y = y + 1e-2 * torch.compiler.is_compiling()\n",
         "compiled, output differs by 0.01",
     ),
     "no gradient in compiled code alone": (
         BRANCH,
-        WHERE + "        if torch.compiler.is_compiling():\n            y = y.detach()\n",
+        f"{WHERE}        y = y.detach() if torch.compiler.is_compiling() else y\n",
         "compiled, backward() fails: no part of the result requires a gradient",
     ),
     "another dtype": ("return y\n", "return y.double()\n", "output is float64, not float32"),

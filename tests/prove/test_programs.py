@@ -1,5 +1,5 @@
-"""Verdicts on programs as people write them: state in classes, data loaders with workers, two models, optimizers, and
-what only a first call does."""
+"""Verdicts on programs as people write them: data loaders with workers, two models, optimizers, and what only a first
+call does."""
 
 from __future__ import annotations
 
@@ -12,42 +12,6 @@ from briefly import verified, write_patch
 
 pytestmark = pytest.mark.torch
 
-CLASS_STATE = """\
-import torch
-
-
-class Counter:
-    cache = {"n": 0}
-    seen = []
-    total = torch.zeros(())
-
-
-class Net(torch.nn.Module):
-    calls = 0
-
-    def __init__(self):
-        super().__init__()
-        self.lin = torch.nn.Linear(16, 16)
-
-    def forward(self, x):
-        Counter.cache["n"] += 1
-        Counter.seen.append(x.shape[0])
-        type(self).calls += 1
-        y = self.lin(x)
-        if y.sum() > 0:
-            y = y * 2
-        else:
-            y = y * 3
-        with torch.no_grad():
-            Counter.total.add_(y.detach().abs().sum())
-        return y * Counter.cache["n"]
-
-
-torch.manual_seed(0)
-model = torch.compile(Net(), backend="aot_eager")
-for step in range(10):
-    model(torch.randn(8, 16))
-"""
 WORKERS = """\
 import torch
 from torch.utils.data import DataLoader, Dataset
@@ -142,14 +106,6 @@ for step in range(20):
     loss_g.backward()
     og.step()
 """
-
-
-@pytest.mark.slow
-def test_state_in_classes_is_put_back(tmp_path: Path, valid: Callable[..., Any]) -> None:
-    told = verified(tmp_path, CLASS_STATE, valid, status=0)
-    (proof,) = told["proofs"]
-    assert (proof["label"], proof["outputs_equal"]) == ("program.py:22 where", True), proof["says"]
-    assert (proof["breaks"]["after"], proof["unseen"], told["notes"]) == (0, [], [])
 
 
 @pytest.mark.slow

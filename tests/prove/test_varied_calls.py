@@ -8,16 +8,13 @@ from pathlib import Path
 
 import pytest
 
-torch = pytest.importorskip("torch")
-pytestmark = pytest.mark.torch
-
-from breakscan.fix.result import EXCEPTIONS, Effect  # noqa: E402
-from breakscan.prove.call_result import CallResult  # noqa: E402
-from breakscan.prove.equal import Change, Expected, Part, ResultDifference  # noqa: E402
-from breakscan.prove.probe import is_stated  # noqa: E402
-from breakscan.prove.protocol import Variation  # noqa: E402
-from breakscan.prove.state import StateSnapshot  # noqa: E402
-from breakscan.prove.varied_calls import (  # noqa: E402
+from breakscan.fix.result import EXCEPTIONS, Effect
+from breakscan.prove.call_result import CallResult
+from breakscan.prove.equal import Change, Expected, Part, ResultDifference
+from breakscan.prove.probe import is_stated
+from breakscan.prove.protocol import Variation
+from breakscan.prove.state import StateSnapshot
+from breakscan.prove.varied_calls import (
     VALUES,
     TimeLimitReached,
     is_raised,
@@ -28,6 +25,8 @@ from breakscan.prove.varied_calls import (  # noqa: E402
     varied_values,
 )
 
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
 FLOATS = [torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.complex64]
 
 
