@@ -16,7 +16,7 @@ from breakscan.prove.object_walk import PLAIN, Position, cells_of, slots_of
 from breakscan.prove.outside import OUTSIDE
 from breakscan.prove.protocol import Failure, Stage
 from breakscan.prove.state import StateSnapshot, digests, plain_copy
-from breakscan.prove.torch_state import rng_state, wait_for_device
+from breakscan.prove.torch_state import rng_state, torch, wait_for_device
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -111,8 +111,6 @@ SAMPLE = 2**17
 
 def sample_positions(count: int) -> Tensor:
     """The numbers of the elements that are kept of so many, the same each time."""
-    import torch
-
     generator = torch.Generator().manual_seed(count)
     return torch.randint(count, (SAMPLE,), generator=generator, device="cpu")
 
@@ -120,8 +118,6 @@ def sample_positions(count: int) -> Tensor:
 def sample_of(tensor: Tensor) -> Tensor:
     """Some elements of a large floating-point tensor, its largest, its smallest and its root mean square; another
     tensor itself."""
-    import torch
-
     # Those of one byte have no order.
     is_float = tensor.is_floating_point() and tensor.element_size() > 1
     if (
@@ -140,8 +136,6 @@ def sample_of(tensor: Tensor) -> Tensor:
 def leaves(result: object, path: str = "output", around: tuple[int, ...] = ()) -> Iterator[tuple[str, object]]:
     """A result and its parts with their paths: of containers, dataclasses, other objects and closures.  ``around`` has
     the ids of those that it is in."""
-    import torch
-
     yield path, result
     inside: Iterable[tuple[str, object]] = ()
     if id(result) in around or isinstance(result, (torch.Tensor, torch.nn.Module, type)):
@@ -167,8 +161,6 @@ def leaves(result: object, path: str = "output", around: tuple[int, ...] = ()) -
 
 def differentiable(result: object) -> list[Tensor]:
     """The tensors of a result that require a gradient."""
-    import torch
-
     return [leaf for _, leaf in leaves(result) if isinstance(leaf, torch.Tensor) and leaf.requires_grad]
 
 
@@ -179,8 +171,6 @@ ones."""
 
 def projections(result: object) -> tuple[list[Tensor], list[Tensor]]:
     """The tensors of a result that require a gradient, and a fixed random direction for each."""
-    import torch
-
     ends = differentiable(result)
     generator = torch.Generator().manual_seed(20_000)
     directions = []
@@ -234,8 +224,6 @@ def result_of(
 def _note_outputs(
     found: CallResult, returned: object, reached: Sequence[tuple[str, Tensor]], owners: dict[int, str]
 ) -> None:
-    import torch
-
     ids = {id(own): path for path, own in reached}
     for path, leaf in leaves(returned):
         if isinstance(leaf, int) and leaf in ids:
@@ -262,8 +250,6 @@ def _note_outputs(
 
 def as_tensor(leaf: object) -> Tensor | None:
     """A value as a tensor, if it is a tensor, an array of numbers or a number."""
-    import torch
-
     if isinstance(leaf, torch.Tensor):
         return leaf
     if type(leaf) in NUMBERS.values():
@@ -318,8 +304,6 @@ _GONE = object()
 
 def _note_gradients(found: CallResult, returned: object, backward: bool, snapshots: Sequence[StateSnapshot]) -> None:
     """Runs the backward pass.  Where the result has none, the call itself may have run one."""
-    import torch
-
     if not differentiable(returned):
         found.no_backward = NO_GRADIENT if backward else None
     elif not backward or not _run_backward(found, returned):
@@ -335,8 +319,6 @@ def _note_gradients(found: CallResult, returned: object, backward: bool, snapsho
 
 def _run_backward(found: CallResult, returned: object) -> bool:
     """Returns whether it ended."""
-    import torch
-
     ends, directions = projections(returned)
     began = time.perf_counter()
     try:

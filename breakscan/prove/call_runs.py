@@ -23,6 +23,7 @@ from breakscan.prove.torch_state import (
     mark_step,
     plain_modes,
     set_rng_state,
+    torch,
     wait_for_device,
 )
 
@@ -434,8 +435,6 @@ class CallRuns:
 
 
 def _call_in_row(captured: CapturedCallable, call: CapturedCall) -> tuple[float, int]:
-    import torch
-
     mark_step()
     wait_for_device()
     began = time.perf_counter()

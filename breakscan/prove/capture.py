@@ -22,7 +22,7 @@ from breakscan.prove.call_result import differentiable
 from breakscan.prove.object_walk import ObjectWalk
 from breakscan.prove.protocol import CallStart, CompileOption
 from breakscan.prove.state import StateSnapshot, digests
-from breakscan.prove.torch_state import Modes, eager_stance, rng_state
+from breakscan.prove.torch_state import Modes, eager_stance, rng_state, torch
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -42,7 +42,6 @@ class CompileHook:
 
     def install(self, _: ModuleType) -> None:
         """Hooks in.  Called after ``torch._dynamo`` has been imported."""
-        import torch
         from torch._dynamo.eval_frame import OptimizeContext
 
         original: Any = OptimizeContext.__call__
@@ -67,8 +66,6 @@ class CompileHook:
 
     def compile(self, fn: Callable[..., object], options: Mapping[str, CompileOption]) -> Any:
         """The value that ``torch.compile`` returns for these keyword arguments, not wrapped."""
-        import torch
-
         keywords: dict[str, Any] = dict(options)
         self._paused = True
         try:
@@ -235,8 +232,6 @@ class LaterCalls:
     def kept(self) -> list[dict[str, Any]]:
         """The number of the callable of each, its arguments, its modes, and the plain values and tensors of the state
         that differ."""
-        import torch
-
         # Only what any process can read is kept.
         with contextlib.suppress(Exception):
             if self._last is not None:
@@ -249,8 +244,6 @@ class LaterCalls:
 
 def _layout(tensor: Tensor) -> tuple[object, ...]:
     """The sizes of a tensor, how it lies in memory, and how many bytes its integers take."""
-    import torch
-
     is_integers = tensor.dtype in (torch.int64, torch.int32, torch.int16) and tensor.numel()
     taken = int(tensor.max()).bit_length() // 8 if is_integers else 0
     strides = tensor.stride() if tensor.layout is torch.strided else ()
@@ -267,8 +260,6 @@ class UserFrame(NamedTuple):
 
 def program_frames(frame: FrameType | None) -> Iterator[FrameType]:
     """A frame and those that it is called from, without those of torch and breakscan."""
-    import torch
-
     ours = tuple(os.path.dirname(os.path.abspath(path)) + os.sep for path in (torch.__file__, __file__))
     while frame is not None:
         if not os.path.abspath(frame.f_code.co_filename).startswith(ours):
@@ -424,8 +415,6 @@ class Capture:
 
 def state_of(captured: CapturedCallable, modules: dict[str, Module]) -> StateSnapshot:
     """The objects that the callable can reach, and the modules among its arguments."""
-    import torch
-
     subject = subject_of(captured.original)
     owner = getattr(subject, "__self__", None)
     roots: dict[str, object] = {"": getattr(subject, "__func__", subject)}
@@ -450,7 +439,6 @@ def _cut_off(tree: Any) -> Any:
     """Returns the arguments with a leaf in place of each tensor that depends on earlier computations, whose backward
     pass can run only once.
     """
-    import torch
     from torch.utils._pytree import tree_leaves, tree_map
 
     def is_inner(leaf: object) -> bool:
@@ -470,8 +458,6 @@ def watch_backward(result: object, seen: Callable[[], object]) -> None:
 
 def module_of(original: Any) -> Module | None:
     """The module that was compiled, or a method of which was compiled."""
-    import torch
-
     subject = subject_of(original)
     parts = (subject, getattr(subject, "__self__", None))
     return next((one for one in parts if isinstance(one, torch.nn.Module)), None)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from breakscan.prove.call_runs import Compared, Reference, calls_of, compare, compare_call, run_compiled_call
 from breakscan.prove.capture import CapturedCall, CapturedCallable, CompileHook
 from breakscan.prove.protocol import CompiledPart, CompileOption, GraphOperation
+from breakscan.prove.torch_state import torch
 from breakscan.recording.parsers.frames import frames_of
 
 if TYPE_CHECKING:
@@ -54,8 +55,6 @@ class CompiledParts:
         large: list[object] = []
         inputs = [_literal(value, large) for value in last.step.inputs]
         if large:
-            import torch
-
             torch.save(large, f"{path}.pt")
         text = _PROGRAM.format(
             words=words,
@@ -83,7 +82,6 @@ class CompiledParts:
         those before it of the same callable are run, and it is compared. If a part is given, only this part is
         compiled.
         """
-        import torch
         import torch._inductor.config as inductor
 
         self._stop_recording()
@@ -140,8 +138,6 @@ _LARGE = 64
 
 
 def _literal(value: Any, large: list[object]) -> str:
-    import torch
-
     if not isinstance(value, torch.Tensor):
         return repr(value)
     text = f"torch.tensor({value.tolist()}, dtype={value.dtype}, device={str(value.device)!r})"
@@ -213,8 +209,6 @@ class _Step:
 
 
 def _copied(value: Any) -> Any:
-    import torch
-
     if not isinstance(value, torch.Tensor):
         return value
     copy = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=value.device)
@@ -222,8 +216,6 @@ def _copied(value: Any) -> Any:
 
 
 def _operations(calls: Sequence[Node]) -> Iterator[GraphOperation]:
-    import torch
-
     root = os.path.dirname(torch.__file__) + os.sep
     # Without it, parts may end within a block of another mode.
     sets_mode = getattr(torch._C, "_set_grad_enabled", None)
@@ -242,8 +234,6 @@ def _operations(calls: Sequence[Node]) -> Iterator[GraphOperation]:
 
 
 def _is_passed(node: Node) -> bool:
-    import torch
-
     return isinstance(node.meta.get("example_value"), (torch.Tensor, torch.SymInt, torch.SymFloat, int, float))
 
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, TypeVar
 from breakscan.prove.call_result import NO_GRADIENT, NUMBERS, SAMPLE, CallResult, sample_positions
 from breakscan.prove.object_walk import CACHE_INFO
 from breakscan.prove.state import shape_of
-from breakscan.prove.torch_state import cuda_in_use
+from breakscan.prove.torch_state import cuda_in_use, torch
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -125,8 +125,6 @@ class Distance:
     @classmethod
     def between(cls, one: Tensor, other: Tensor, relative: float = 0.0, absolute: float = 0.0) -> Distance:
         """The distance of ``other`` from ``one``, which has the same shape."""
-        import torch
-
         one, other = _on_gpu(one), _on_gpu(other)
         if one.device != other.device:
             one, other = one.cpu(), other.cpu()
@@ -372,8 +370,6 @@ def has_information(tensor: Tensor) -> bool:
 
 def root_mean_square(tensor: Tensor) -> float:
     """Of the finite elements."""
-    import torch
-
     squares = 0.0
     for part in map(_wide, torch.split(_on_gpu(tensor).flatten(), AT_ONCE)):
         norm = float(torch.linalg.vector_norm(part, dtype=part.dtype))
@@ -383,8 +379,6 @@ def root_mean_square(tensor: Tensor) -> float:
 
 def _on_gpu(tensor: Tensor) -> Tensor:
     """A large tensor on the GPU, if there is one with room: a CPU needs a minute for all gradients of a small GPT."""
-    import torch
-
     if tensor.numel() >= LARGE and cuda_in_use():
         with contextlib.suppress(torch.OutOfMemoryError):
             return tensor.to("cuda")
@@ -424,8 +418,6 @@ def _is_number(result: CallResult, part: Part, path: str) -> bool:
 
 def _at_places_of(one: CallResult, other: CallResult) -> CallResult:
     """The other result with what it returns at the paths of equal tensors of the first one, and nothing else."""
-    import torch
-
     places: dict[str, str] = {}
     for path, tensor in one.outputs.items():
         alike = (
@@ -502,8 +494,6 @@ def _error(a: Tensor, b: Tensor) -> Tensor:
 
 
 def _wide(tensor: Tensor) -> Tensor:
-    import torch
-
     if tensor.dtype.is_complex:
         return tensor.to(torch.complex128)
     return tensor.to(torch.float32 if tensor.dtype in (torch.float16, torch.bfloat16) else torch.float64)

@@ -21,7 +21,7 @@ from enum import Enum
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
-from breakscan.prove.torch_state import HeldGenerator, held_generator
+from breakscan.prove.torch_state import HeldGenerator, held_generator, torch
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -86,8 +86,6 @@ class ObjectWalk:
         self._walk(roots)
 
     def _walk(self, roots: Mapping[str, object]) -> None:
-        import torch
-
         plain = (*PLAIN, torch.dtype, torch.device, torch.layout, torch.memory_format, Enum)
         seen: set[int] = set()
         queue = deque(roots.items())
@@ -113,8 +111,6 @@ class ObjectWalk:
         return bool(queue)
 
     def _inside(self, path: str, thing: Any) -> Iterable[tuple[str, object]]:
-        import torch
-
         if torch.nn.parameter.is_lazy(thing):
             self.lazy = True
             return []

@@ -45,7 +45,7 @@ from breakscan.prove.protocol import (
 )
 from breakscan.prove.state import is_number, plain, plain_copy, read_file, write_file
 from breakscan.prove.step_timer import event_now
-from breakscan.prove.torch_state import cuda_in_use, higher_precision, plain_modes, wait_for_device
+from breakscan.prove.torch_state import cuda_in_use, higher_precision, plain_modes, torch, wait_for_device
 from breakscan.prove.user_loop import loops_around
 
 if TYPE_CHECKING:
@@ -115,16 +115,12 @@ class WholeProgram:
         if not numbers:
             return plain_code(text, path)
         tree = _Watched(numbers).visit(ast.parse(text, path))
-        import torch
-
         for name, function in ((COMPILING, torch.compiler.is_compiling), (STEP, self._step), (END, self._end)):
             setattr(builtins, name, function)
         return compile(tree, path, "exec", dont_inherit=True)
 
     def install(self, dynamo: Any) -> None:
         """Hooks in.  Called after ``torch._dynamo`` has been imported."""
-        import torch
-
         self._until_exit.enter_context(self._compiles)
         if self._request.eager:
             torch.compiler.set_stance("force_eager")
@@ -137,8 +133,6 @@ class WholeProgram:
 
     def report(self) -> RunReport:
         """The steps, and what else is known of the run."""
-        import torch
-
         wait_for_device()
         modules = [module_of(one.original) for one in self._hook.callables[:MOST_CALLABLES]]
         used = torch.cuda.max_memory_allocated() if cuda_in_use() else 1024 * getrusage(RUSAGE_SELF).ru_maxrss
@@ -224,8 +218,6 @@ class WholeProgram:
 
     def _values(self) -> tuple[dict[str, Any], set[str]]:
         """The values of tensors, arrays and numbers by path, and the paths of Python's floats."""
-        import torch
-
         names = {**vars(sys.modules["__main__"]), **self._names}
         own = {name: value for name, value in names.items() if not name.startswith(("__", "@"))}
         walk = ObjectWalk(own, None)
@@ -316,8 +308,6 @@ def _own_files() -> tuple[str, ...]:
 def _printed() -> Iterator[tuple[str, Any]]:
     """The numbers that the program printed, with what their last digit is worth, by the text around them: without
     times, and without lines of warnings and logs, which name lines of files."""
-    import torch
-
     sys.stdout.flush()
     with contextlib.suppress(OSError), open("/proc/self/fd/1", encoding="utf-8", errors="replace") as file:
         counts: Counter[str] = Counter()
@@ -376,8 +366,6 @@ def _collect(path: str, module: Module, lists: list[BlockList], rest: list[Other
 def _repeated(module: Module) -> list[list[str]]:
     """The names of siblings in a list of modules that run the same code, where there is more than one.  A
     ``Sequential`` runs that of its parts."""
-    import torch
-
     if not isinstance(module, (torch.nn.ModuleList, torch.nn.Sequential)):
         return []
     alike: dict[object, list[str]] = defaultdict(list)
@@ -395,8 +383,6 @@ def _is_layer(module: Module) -> bool:
 
 def _callable_parts(path: str, module: Module) -> Iterator[OtherPart]:
     """A module, or the modules in a list that cannot be called itself."""
-    import torch
-
     if type(module) in (torch.nn.ModuleList, torch.nn.ModuleDict):
         for name, child in module.named_children():
             yield from _callable_parts(f"{path}.{name}", child)

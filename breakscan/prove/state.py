@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 
 from breakscan.prove.object_walk import ObjectWalk, Position
 from breakscan.prove.protocol import ValueMismatch
+from breakscan.prove.torch_state import torch
 
 if TYPE_CHECKING:
-    import torch
     from torch import Tensor
     from torch.nn import Module
 
@@ -27,8 +27,6 @@ ROW = 2**13
 
 def plain(tensor: Tensor) -> Tensor:
     """The values of a tensor of any kind, as a dense tensor, which may share memory with it."""
-    import torch
-
     with torch.no_grad():
         held = tensor.detach()
         full = getattr(held, "full_tensor", None)
@@ -41,8 +39,6 @@ def plain(tensor: Tensor) -> Tensor:
 
 def plain_copy(tensor: Tensor) -> Tensor:
     """The values of a tensor of any kind, as a dense tensor on the CPU with memory of its own."""
-    import torch
-
     held = plain(tensor)
     with torch.no_grad():
         return torch.empty(held.shape, dtype=held.dtype, device="cpu").copy_(held)
@@ -50,8 +46,6 @@ def plain_copy(tensor: Tensor) -> Tensor:
 
 def digest(value: Tensor) -> str:
     """Equal for values that are equal bit by bit."""
-    import torch
-
     hashed = hashlib.blake2b(f"{tuple(value.shape)} {value.dtype}".encode(), digest_size=16)
     if value.numel():
         bits = _bits(value, torch.uint8)
@@ -73,8 +67,6 @@ def digests(values: Mapping[str, Tensor]) -> dict[str, str]:
 
 def same_bits(one: Tensor, other: Tensor) -> bool:
     """Return True if two tensors on one device have the same shape, the same dtype and the same bits."""
-    import torch
-
     if one is other or (one.shape, one.dtype) != (other.shape, other.dtype):
         return one is other
     # Bytes take longer.
@@ -89,8 +81,6 @@ def _bits(value: Tensor, unit: torch.dtype) -> Tensor:
 
 def write_file(thing: object, path: str) -> None:
     """As ``torch.save``, without checksums, which take longer than the rest."""
-    import torch
-
     before = torch.serialization.get_crc32_options()
     torch.serialization.set_crc32_options(False)
     try:
@@ -101,8 +91,6 @@ def write_file(thing: object, path: str) -> None:
 
 def read_file(path: str) -> Any:
     """The content of a file that another process of breakscan has written.  Its tensors stay on disk."""
-    import torch
-
     return torch.load(path, mmap=True, weights_only=False)
 
 
@@ -118,8 +106,6 @@ def shape_of(shape: Iterable[int]) -> str:
 
 def write_values(tensor: Tensor, value: Tensor) -> None:
     """Writes values into a tensor in place."""
-    import torch
-
     # An expanded tensor has one element for many: writing one of them writes all.
     for dim, (size, stride) in enumerate(zip(tensor.shape, tensor.stride(), strict=True)):
         if stride == 0 and size > 1:
@@ -174,8 +160,6 @@ class StateSnapshot:
     @property
     def data(self) -> dict[str, Tensor]:
         """The values of tensors and arrays by path, without parameters, gradients and generators."""
-        import torch
-
         tensors = {path for path, one in self.tensors.items() if not isinstance(one, torch.nn.Parameter)}
         gradients = {f"{path}.grad" for path in self.walk.grads}
         paths = (tensors | self.walk.arrays.keys()) - gradients
@@ -197,8 +181,6 @@ class StateSnapshot:
 
     def nudge(self, seed: int) -> None:
         """Moves each element of the tensors by a unit of rounding; of narrow types none, as their units are coarse."""
-        import torch
-
         generator = torch.Generator().manual_seed(seed)
         with torch.no_grad():
             for path, tensor in self.tensors.items():
@@ -209,8 +191,6 @@ class StateSnapshot:
 
     def restore(self, values_only: bool = False) -> None:
         """Puts the values back, and the contents of containers and attributes unless ``values_only``."""
-        import torch
-
         for undo in () if values_only else self.walk.undo:
             undo()
         with torch.no_grad():
@@ -323,7 +303,6 @@ def _values(
     walk: ObjectWalk, paths: Container[str] | None = None, unlike: Mapping[str, Tensor] | None = None
 ) -> dict[str, Tensor]:
     """Copies of the values that a walk found, of all paths or of some; of those that are ``unlike`` others."""
-    import torch
 
     def of(found: Mapping[str, _Held]) -> Iterator[tuple[str, _Held]]:
         return ((path, thing) for path, thing in found.items() if paths is None or path in paths)
@@ -338,8 +317,6 @@ def _values(
 
 def _is_same(tensor: Tensor, others: Mapping[str, Tensor] | None, path: str) -> bool:
     """Return True if a tensor has the bits of the other value at a path."""
-    import torch
-
     if others is None or path not in others:
         return False
     held = tensor.detach()

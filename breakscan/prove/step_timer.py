@@ -19,7 +19,7 @@ from breakscan.prove.call_result import differentiable, projections
 from breakscan.prove.call_runs import CompileClock, RunQueue, put_values_back, ready
 from breakscan.prove.capture import Capture, CapturedCall, CapturedCallable
 from breakscan.prove.protocol import BlockTime, StepKind, TimedStep
-from breakscan.prove.torch_state import Modes, cuda_in_use, eager_stance, mark_step, wait_for_device
+from breakscan.prove.torch_state import Modes, cuda_in_use, eager_stance, mark_step, torch, wait_for_device
 from breakscan.prove.user_loop import UserLoop, loops_of
 
 PARTS = 40
@@ -78,8 +78,6 @@ class StepTimer:
 
     def prepare(self, kind: StepKind) -> None:
         """Prepares for blocks of a kind.  What is compiled is compiled again, in one run of each step."""
-        import torch
-
         self._before_timing()
         if kind is StepKind.COMPILED:
             torch._dynamo.reset()
@@ -127,8 +125,6 @@ class StepTimer:
     def _in_loop(self, kind: StepKind) -> Iterator[None]:
         """The program's own calls run steps of a kind while the block runs.  Eager code is not called through the
         module around it."""
-        import torch
-
         with contextlib.ExitStack() as stack:
             for one in self._callables:
                 one.instead = one.original if kind is StepKind.EAGER else one.compiled
@@ -144,8 +140,6 @@ class StepTimer:
 
     def memory(self, kind: StepKind) -> int | None:
         """The most memory of a GPU that a few steps take, in bytes; None without one."""
-        import torch
-
         if not cuda_in_use():
             return None
         torch.cuda.synchronize()
@@ -174,8 +168,6 @@ class StepTimer:
 def _kept_by_graphs() -> int:
     """The bytes of a GPU that CUDA graphs keep for what is freed within them: nothing else can have them, and the
     allocator does not count them."""
-    import torch
-
     snapshot: Callable[[], list[dict[str, Any]]] = torch.cuda.memory_snapshot
     pools = [one for one in snapshot() if tuple(one.get("segment_pool_id", (0, 0))) != (0, 0)]
     return sum(one["total_size"] - one["allocated_size"] for one in pools)
@@ -232,8 +224,6 @@ def _timed(run_cycles: Callable[[int], None], cycles: int) -> tuple[float, bool]
 
 def event_now() -> Any:
     """An event of CUDA that is recorded."""
-    import torch
-
     event: Callable[..., Any] = torch.cuda.Event
     made = event(enable_timing=True)
     made.record()
@@ -255,6 +245,7 @@ def _run_all(calls: Sequence[Callable[[], object]]) -> None:
 
 def _timed_call(captured: CapturedCallable, call: CapturedCall, kind: StepKind, in_modes: bool) -> Callable[[], object]:
     """A call with its backward pass, where the program runs one.  ``in_modes`` says that its modes are set already."""
+    # A step that is timed does not look for it.
     import torch
 
     run = captured.original if kind is StepKind.EAGER else captured.entry

@@ -1,5 +1,5 @@
-"""State that torch keeps for the whole process: the modes of calls, the generators of random numbers, and the
-device."""
+"""torch, and the state that it keeps for the whole process: the modes of calls, the generators of random numbers, and
+the device."""
 
 from __future__ import annotations
 
@@ -14,8 +14,20 @@ from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 if TYPE_CHECKING:
-    import torch
+    import torch as torch
     from torch import Tensor
+else:
+
+    class _Torch:
+        """Imports torch when something of it is used: the process that starts the workers imports their code as well,
+        and does without it."""
+
+        def __getattr__(self, name: str) -> object:
+            import torch
+
+            return getattr(torch, name)
+
+    torch = _Torch()
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +43,6 @@ class Modes:
     @staticmethod
     def now() -> Modes:
         """Returns the modes of the calling thread."""
-        import torch
-
         return Modes(
             grad=torch.is_grad_enabled(),
             inference=torch.is_inference_mode_enabled(),
@@ -44,8 +54,6 @@ class Modes:
     @contextlib.contextmanager
     def set(self) -> Iterator[None]:
         """Sets them while the block runs, and restores the former modes after it."""
-        import torch
-
         with default_dtype(self.default_dtype), contextlib.ExitStack() as stack:
             if torch.is_inference_mode_enabled() != self.inference:
                 stack.enter_context(torch.inference_mode(self.inference))
@@ -63,16 +71,12 @@ class Modes:
 
 
 def _device_types() -> tuple[str, ...]:
-    import torch
-
     return ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",)
 
 
 @contextlib.contextmanager
 def default_dtype(dtype: torch.dtype) -> Iterator[None]:
     """Sets torch's default dtype while the block runs."""
-    import torch
-
     before = torch.get_default_dtype()
     torch.set_default_dtype(dtype)
     try:
@@ -84,8 +88,6 @@ def default_dtype(dtype: torch.dtype) -> Iterator[None]:
 @contextlib.contextmanager
 def eager_stance() -> Iterator[None]:
     """Makes compiled callables run eager while the block runs."""
-    import torch
-
     with torch.compiler.set_stance("force_eager"):
         yield
 
@@ -93,8 +95,6 @@ def eager_stance() -> Iterator[None]:
 @contextlib.contextmanager
 def plain_modes() -> Iterator[None]:
     """The modes in which results are compared: those of the program are off while the block runs."""
-    import torch
-
     with contextlib.ExitStack() as stack:
         for device in _device_types():
             stack.enter_context(torch.autocast(device, enabled=False))
@@ -109,8 +109,6 @@ def plain_modes() -> Iterator[None]:
 def higher_precision(tensors: list[torch.Tensor], double: bool) -> Iterator[None]:
     """Turns autocast and TF32 off while the block runs, and makes these tensors and the default dtype double, or at
     least float32."""
-    import torch
-
     dtype = torch.float64 if double else torch.float32
     backends: Any = torch.backends
     multiplies = (backends.cuda.matmul, backends.cudnn.conv, backends.cudnn.rnn, backends.mkldnn.matmul)
@@ -122,7 +120,7 @@ def higher_precision(tensors: list[torch.Tensor], double: bool) -> Iterator[None
             stack.enter_context(torch.autocast(device, enabled=False))
         # The program may turn it on inside of its calls.
         enable = torch.set_autocast_enabled
-        stack.enter_context(mock.patch.object(torch, "set_autocast_enabled", lambda device, _: enable(device, False)))
+        stack.enter_context(mock.patch("torch.set_autocast_enabled", lambda device, _: enable(device, False)))
         if torch.get_default_dtype().itemsize < dtype.itemsize:
             stack.enter_context(default_dtype(dtype))
         try:
@@ -166,8 +164,6 @@ class HeldGenerator:
 
 def held_generator(thing: object) -> HeldGenerator | None:
     """The generator that an object is; None if it is none, or none whose state can be set."""
-    import torch
-
     if isinstance(thing, torch.Generator):
         return HeldGenerator(thing.get_state, thing.set_state)
     if isinstance(thing, random.Random) and not isinstance(thing, random.SystemRandom):
@@ -185,8 +181,6 @@ def held_generator(thing: object) -> HeldGenerator | None:
 
 
 def _pickled(get: Callable[[], object], put: Callable[..., object]) -> HeldGenerator:
-    import torch
-
     def get_state() -> Tensor:
         written = pickle.dumps(get())
         return torch.frombuffer(bytearray(written.ljust(_BYTES, b"\0")), dtype=torch.uint8)
@@ -195,8 +189,6 @@ def _pickled(get: Callable[[], object], put: Callable[..., object]) -> HeldGener
 
 
 def _global_generators() -> dict[str, HeldGenerator]:
-    import torch
-
     found = {TORCH: HeldGenerator(torch.get_rng_state, torch.set_rng_state)}
     found[PYTHON] = _pickled(random.getstate, random.setstate)
     if (numpy := sys.modules.get("numpy.random")) is not None:
@@ -228,8 +220,6 @@ def cuda_in_use() -> bool:
 
     Where there is a GPU, the compiler initializes CUDA for any program, to keep the states of its generators.
     """
-    import torch
-
     cuda: Any = torch.cuda
     if not cuda.is_initialized():
         return False
@@ -242,8 +232,6 @@ def cuda_in_use() -> bool:
 
 def wait_for_device() -> None:
     """Waits until all work of CUDA devices is done."""
-    import torch
-
     cuda: Any = torch.cuda
     # To wait for a device without work costs less than to ask whether it is in use.
     if cuda.is_initialized():
@@ -252,6 +240,7 @@ def wait_for_device() -> None:
 
 def mark_step() -> None:
     """A new step begins: CUDA graphs may reuse the memory of the outputs of the one before."""
+    # A step that is timed does not look for it.
     import torch
 
     compiler: Any = torch.compiler

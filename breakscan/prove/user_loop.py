@@ -40,6 +40,7 @@ class UserLoop:
 
     def run(self) -> None:
         """Runs one iteration."""
+        # A step that is timed does not look for it.
         import torch
 
         exec(self._code, self._names)

@@ -24,7 +24,7 @@ from breakscan.prove.equal import NOTED, Expected, ResultDifference, has_informa
 from breakscan.prove.overlay import executed_code
 from breakscan.prove.protocol import RanCode, Variation, VariedCall
 from breakscan.prove.state import StateSnapshot, digest, is_number, read_file, write_file
-from breakscan.prove.torch_state import Modes, eager_stance
+from breakscan.prove.torch_state import Modes, eager_stance, torch
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -87,8 +87,6 @@ def varied_values(inputs: StateSnapshot, kind: Variation, at: str = "") -> dict[
 
 def _other_sizes(own: Mapping[str, Tensor], kind: Variation, dim: int, kept: str) -> dict[str, Tensor]:
     """The tensors that have the size of the first one in a dimension, with another one."""
-    import torch
-
     size = next((value.shape[dim] for value in own.values() if value.ndim > dim), 0)
     other = {Variation.MORE: size + 1, Variation.LESS: size - 1, Variation.ONE: 1, Variation.EMPTY: 0}[kind]
     # In fewer than three, one less is one.
@@ -112,8 +110,6 @@ def other_values(value: Tensor, kind: Variation) -> Tensor | None:
     Integers and bools may be indices and masks: with most kinds they stay as they are, so that floating-point values
     reach all of the code.
     """
-    import torch
-
     if kind is Variation.PERMUTED:
         order = torch.randperm(value.numel(), generator=torch.Generator().manual_seed(SEED), device="cpu")
         return value.flatten()[order].view(value.shape)
@@ -126,8 +122,6 @@ def other_values(value: Tensor, kind: Variation) -> Tensor | None:
 
 
 def _of_floats(value: Tensor, kind: Variation) -> Tensor | None:
-    import torch
-
     # Not every operator knows the narrow types.
     wide = value.to(torch.float64, copy=True)
     if kind is Variation.NEGATED:
@@ -148,8 +142,6 @@ def _of_floats(value: Tensor, kind: Variation) -> Tensor | None:
 
 
 def _of_integers(value: Tensor, kind: Variation) -> Tensor | None:
-    import torch
-
     limits, lowest, highest = torch.iinfo(value.dtype), int(value.min()), int(value.max())
     if kind is Variation.ZERO:
         return torch.zeros_like(value).clamp(lowest, highest)
@@ -162,8 +154,6 @@ def _of_integers(value: Tensor, kind: Variation) -> Tensor | None:
 
 def _in_turn(value: Tensor, cycle: Sequence[float | None]) -> Tensor:
     """The elements replaced by these numbers in turn, over and over; with None, an element stays."""
-    import torch
-
     position = torch.arange(value.numel(), device="cpu").view(value.shape) % len(cycle)
     found = value.clone()
     for turn, number in enumerate(cycle):
