@@ -19,8 +19,6 @@ from breakscan.check.project.scopes import Step
 from breakscan.rulebook.events import Argument, EventKind
 from breakscan.source.walking import Loop, is_name, reads, walk
 
-# Python numbers and strings with another value in each iteration of a loop.
-
 
 class ArgumentChange(Enum):
     """The kind of change, as the form of an event."""
@@ -51,7 +49,8 @@ class Changes:
         self.names: dict[str, ArgumentChange] = {}
         self.ints: set[str] = set()
         for loop in step.loops:
-            self._head(loop)
+            if not isinstance(loop, ast.While):
+                self.add_head(loop.target, loop.iter)
         for loop in step.loops:
             for _ in range(2):
                 self._body(loop)
@@ -100,18 +99,13 @@ class Changes:
         if isinstance(node, ast.Call):
             return self.survey.index.dotted(node.func) in ("len", "int", "float")
         if isinstance(node, ast.Attribute):
-            root = node.value
-            return isinstance(root, ast.Name) and root.id in _SETTINGS
+            return isinstance(node.value, ast.Name) and node.value.id in _SETTINGS
         if isinstance(node, ast.Name):
-            bound = self.survey.names.bindings_of(node.id, self.scope)
+            bound = self.survey.bindings_of(node.id, self.scope)
             return bool(bound) and all(
                 isinstance(b.value, ast.Constant | ast.Call) and self._is_fixed_number(b.value) for b in bound
             )
         return False
-
-    def _head(self, loop: Loop) -> None:
-        if not isinstance(loop, ast.While):
-            self.add_head(loop.target, loop.iter)
 
     def add_head(self, target: ast.expr, over: ast.expr) -> None:
         """Adds the names that a loop or a comprehension binds to a counter, or to numbers and texts of a list."""
@@ -128,7 +122,7 @@ class Changes:
             if len(values) == len(over.elts) > 1:
                 self._add_number(target.id, is_int=all(type(v) is int for v in values))
         elif isinstance(over, ast.Name) and isinstance(target, ast.Name):
-            made = [one.value for one in self.survey.names.bindings_of(over.id, self.scope)]
+            made = [one.value for one in self.survey.bindings_of(over.id, self.scope)]
             if made and all(isinstance(m, ast.ListComp) and isinstance(m.elt, ast.JoinedStr) for m in made):
                 self.names[target.id] = ArgumentChange.TEXT
 
@@ -160,12 +154,12 @@ class Changes:
 
     def _counts(self, name: str, statement: ast.AugAssign, loop: Loop) -> bool:
         """True if a name starts as a number before a loop, and the loop only adds a number to it."""
-        start = self.survey.names.bound_before(name, self.scope, loop)
+        start = self.survey.bound_before(name, self.scope, loop)
         is_number = start is not None and _is_number(start.value)
         return is_number and _is_number(statement.value) and self._is_bound_once(name, loop)
 
     def _is_bound_once(self, name: str, loop: Loop) -> bool:
-        return len(self.survey.names.bound_in(name, self.scope, loop)) == 1
+        return len(self.survey.bound_in(name, self.scope, loop)) == 1
 
 
 def _is_number(node: ast.expr | None) -> bool:
@@ -205,11 +199,11 @@ def _of_argument(survey: Survey, use: Use, changes: Changes, argument: ast.expr)
         marked = "size:unmarked" if _MARKS.isdisjoint(names) else "size:marked"
         return _passed(use, argument, "changing-size", None, marked)
     target = use.compiled.target
-    known = function_of(target, survey.names)
+    known = function_of(target, survey)
     parameter = parameter_of(use.call, argument, *known) if known else None
     if known is None or parameter is None:
         return None
-    treated = treatment(known[0], parameter, survey.names, target)
+    treated = treatment(known[0], parameter, survey, target)
     grown = argument.value if isinstance(argument, ast.Starred) else argument
     if isinstance(grown, ast.Name):
         what = next((kind for loop in use.step.loops if (kind := _grows(grown.id, loop, use, survey))), None)
@@ -266,7 +260,7 @@ def _grows_by_cat(name: str, changes: Changes, survey: Survey) -> bool:
     loop = changes.loop
     if loop is None:
         return False
-    bound = survey.names.bound_in(name, changes.scope, loop)
+    bound = survey.bound_in(name, changes.scope, loop)
     if len(bound) != 1 or not isinstance(bound[0].value, ast.Call):
         return False
     value = bound[0].value
@@ -280,8 +274,8 @@ def _grows_by_cat(name: str, changes: Changes, survey: Survey) -> bool:
 def _grows(name: str, loop: Loop, use: Use, survey: Survey) -> str | None:
     """``list`` or ``dict`` for a container made before the loop that only grows in it, ``object`` if it is in one."""
     scope = use.step.scope
-    before = survey.names.bound_before(name, scope, loop)
-    rebound = [b for b in survey.names.bound_in(name, scope, loop) if not isinstance(b.statement, ast.AugAssign)]
+    before = survey.bound_before(name, scope, loop)
+    rebound = [b for b in survey.bound_in(name, scope, loop) if not isinstance(b.statement, ast.AugAssign)]
     if before is None or rebound:
         return None
     made = before.value
@@ -292,8 +286,8 @@ def _grows(name: str, loop: Loop, use: Use, survey: Survey) -> str | None:
     else:
         owner = survey.index.class_named(survey.index.dotted(made.func) or "") if isinstance(made, ast.Call) else None
         return "object" if _appends_to_itself(owner) else None
-    effects = {_effect(node, name, kind) for node in walk(loop)}
-    return kind if _Effect.GROWS in effects and _Effect.SHRINKS not in effects else None
+    effects = {_grows_by(node, name, kind) for node in walk(loop)}
+    return kind if True in effects and False not in effects else None
 
 
 def _appends_to_itself(made: ClassInfo | None) -> bool:
@@ -308,27 +302,16 @@ def _appends_to_itself(made: ClassInfo | None) -> bool:
     return "append" in names and names.isdisjoint(_SHRINKING)
 
 
-class _Effect(Enum):
-    """The effect of code on the length of a container."""
-
-    GROWS = "grows"
-    SHRINKS = "shrinks"
-
-
-def _effect(node: ast.AST, name: str, kind: str) -> _Effect | None:
-    """The effect of one node on the length of the container with a name."""
+def _grows_by(node: ast.AST, name: str, kind: str) -> bool | None:
+    """True if a node makes the container with a name longer, False if it makes it shorter."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and is_name(node.func.value, name):
-        if node.func.attr in _SHRINKING:
-            return _Effect.SHRINKS
-        return _Effect.GROWS if node.func.attr in _GROWING else None
-    if isinstance(node, ast.AugAssign) and is_name(node.target, name):
-        return _Effect.GROWS
-    if isinstance(node, ast.Delete) and reads(node, name):
-        return _Effect.SHRINKS
+        return True if node.func.attr in _GROWING else False if node.func.attr in _SHRINKING else None
     if isinstance(node, ast.Assign) and kind == "dict":
         keyed = [t for t in node.targets if isinstance(t, ast.Subscript) and is_name(t.value, name)]
-        return _Effect.GROWS if any(not isinstance(t.slice, ast.Constant) for t in keyed) else None
-    return None
+        return True if any(not isinstance(t.slice, ast.Constant) for t in keyed) else None
+    if isinstance(node, ast.Delete) and reads(node, name):
+        return False
+    return True if isinstance(node, ast.AugAssign) and is_name(node.target, name) else None
 
 
 def _is_made(value: ast.expr | None, literal: type[ast.expr], maker: str, survey: Survey) -> bool:

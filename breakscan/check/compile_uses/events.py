@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from breakscan.check.compile_uses.arguments import changing_arguments
-from breakscan.check.compile_uses.parameters import float_updates
+from breakscan.check.compile_uses.parameters import float_updates, parameter_of
 from breakscan.check.compile_uses.states import (
     changing_attributes,
     changing_keys,
@@ -18,19 +18,17 @@ from breakscan.check.compile_uses.states import (
     size_branches,
     switched_state,
 )
-from breakscan.check.compile_uses.uses import CompiledNames, Found, survey
-from breakscan.check.compile_uses.wrappers import plain_calls, wrapper_uses
+from breakscan.check.compile_uses.uses import Compiled, Found, Hit, Survey
 from breakscan.check.interpreter.program import Program
 from breakscan.check.interpreter.values import Module
-from breakscan.check.project.index import FunctionInfo
+from breakscan.check.project.index import FunctionInfo, ModuleIndex
 from breakscan.check.project.roots import COMPILE, is_compiler
-from breakscan.check.project.scopes import Scopes, Step, own_parts
+from breakscan.check.project.scopes import Scope, Scopes, Step, own_parts
 from breakscan.model.findings import Place
 from breakscan.rulebook.events import Argument, Event, EventKind
+from breakscan.rulebook.torch_facts.not_measured import RETURN_THE_MODULE
 from breakscan.source.spans import span, text_of
 from breakscan.source.walking import is_name, stored_names, walk
-
-# The uses of ``torch.compile`` and ``Module.compile`` themselves: in a region or out of it.
 
 
 def compile_calls(
@@ -40,85 +38,71 @@ def compile_calls(
 
     ``compiled`` are the functions in a region.
     """
-    finder = _Finder(program, compiled)
-    for scope in scopes.scopes:
-        for step in scope.steps:
-            yield from finder.step(step)
-    for step in scopes.class_steps:
-        yield from finder.step(step)
-
-
-class _Finder:
-    def __init__(self, program: Program, compiled: set[FunctionInfo]) -> None:
-        self.program = program
-        self.compiled = compiled
-
-    def step(self, step: Step) -> Iterator[tuple[FunctionInfo | None, Event]]:
+    index = program.index
+    for step in (*(step for scope in scopes.scopes for step in scope.steps), *scopes.class_steps):
         function, node = step.scope.info, step.statement
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield from self.decorators(node, step)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and index.all_functions[node].is_generator:
+            for decorator in node.decorator_list:
+                if is_compiler(index, decorator):
+                    yield function, _compile_event(program, decorator, COMPILE, "generator", step, compiled)
         for part, place in own_parts(step):
             for call in walk(part):
-                callee = self.compiler(call, function) if isinstance(call, ast.Call) else None
+                callee = _compiler(program, call, function) if isinstance(call, ast.Call) else None
                 if callee is not None and isinstance(call, ast.Call):
-                    yield function, self.event(call, callee, self.form(place, call, callee), place)
+                    form = _form(index, place, call) if callee == COMPILE else "used"
+                    yield function, _compile_event(program, call, callee, form, place, compiled)
 
-    def decorators(
-        self, node: ast.FunctionDef | ast.AsyncFunctionDef, step: Step
-    ) -> Iterator[tuple[FunctionInfo | None, Event]]:
-        for decorator in node.decorator_list:
-            if is_compiler(self.program.index, decorator) and self.program.index.all_functions[node].is_generator:
-                yield step.scope.info, self.event(decorator, COMPILE, "generator", step)
 
-    def compiler(self, call: ast.Call, function: FunctionInfo | None) -> str | None:
-        """``torch.compile``, or ``torch.nn.Sequential.compile`` for a module of torch's own; None for other calls."""
-        if self.program.index.dotted(call.func) == COMPILE:
-            return COMPILE
-        if not isinstance(call.func, ast.Attribute) or call.func.attr != "compile":
-            return None
-        owner = call.func.value
-        value = None
-        if isinstance(owner, ast.Name):
-            value = self.program.names.look_up(owner.id, self.program.index)
-        elif isinstance(owner, ast.Attribute) and ast.unparse(owner.value) == "self" and function and function.owner:
-            value = self.program.attributes.stored(function.owner, owner.attr)
-        if value is None or not isinstance(value, Module) or value.name not in self.program.api.modules:
-            return None
-        return f"{value.name}.compile"
+def _compiler(program: Program, call: ast.Call, function: FunctionInfo | None) -> str | None:
+    """``torch.compile``, or ``torch.nn.Sequential.compile`` for a module of torch's own; None for other calls."""
+    if program.index.dotted(call.func) == COMPILE:
+        return COMPILE
+    if not isinstance(call.func, ast.Attribute) or call.func.attr != "compile":
+        return None
+    owner = call.func.value
+    value = None
+    if isinstance(owner, ast.Name):
+        value = program.names.look_up(owner.id, program.index)
+    elif isinstance(owner, ast.Attribute) and is_name(owner.value, "self") and function and function.owner:
+        value = program.attributes.stored(function.owner, owner.attr)
+    is_of_torch = isinstance(value, Module) and value.name in program.api.modules
+    return f"{value.name}.compile" if is_of_torch and isinstance(value, Module) else None
 
-    def form(self, step: Step, call: ast.Call, callee: str) -> str:
-        statement = step.statement
-        if callee != COMPILE:
-            return "used"
-        if isinstance(statement, ast.Expr) and statement.value is call:
+
+def _form(index: ModuleIndex, step: Step, call: ast.Call) -> str:
+    statement = step.statement
+    if isinstance(statement, ast.Expr) and statement.value is call:
+        return "discarded"
+    argument = call.args[0] if call.args else None
+    if isinstance(statement, ast.Assign) and statement.value is call:
+        targets = [t.id for t in statement.targets if isinstance(t, ast.Name)]
+        if _is_lost_in_loop(step, targets):
             return "discarded"
-        argument = call.args[0] if call.args else None
-        if isinstance(statement, ast.Assign) and statement.value is call:
-            targets = [t.id for t in statement.targets if isinstance(t, ast.Name)]
-            if _is_lost_in_loop(step, targets):
-                return "discarded"
-            if targets == ["self"] and isinstance(argument, ast.Name) and argument.id == "self":
-                return "rebound-self"
-        named = self.program.index.functions.get(argument.id) if isinstance(argument, ast.Name) else None
-        if named is not None and named.is_generator:
-            return "generator"
-        return "repeated" if _is_unchanged(step, call) else "used"
+        if targets == ["self"] and is_name(argument, "self"):
+            return "rebound-self"
+    named = index.functions.get(argument.id) if isinstance(argument, ast.Name) else None
+    if named is not None and named.is_generator:
+        return "generator"
+    return "repeated" if _is_unchanged(step, call) else "used"
 
-    def event(self, call: ast.expr, callee: str, form: str, step: Step) -> Event:
-        arguments = []
-        if isinstance(call, ast.Call):
-            arguments += [Argument(i, None, _literal(value)) for i, value in enumerate(call.args)]
-            arguments += [Argument(None, k.arg, _literal(k.value)) for k in call.keywords if k.arg]
-        return Event(
-            EventKind.COMPILE,
-            *span(self.program.module, call),
-            form=form,
-            callee=callee,
-            arguments=tuple(arguments),
-            place=Place.LOOP if step.loops else Place.PLAIN,
-            in_region=step.scope.info in self.compiled,
-            text=text_of(self.program.module, call),
-        )
+
+def _compile_event(
+    program: Program, call: ast.expr, callee: str, form: str, step: Step, compiled: set[FunctionInfo]
+) -> Event:
+    arguments = []
+    if isinstance(call, ast.Call):
+        arguments += [Argument(i, None, _literal(value)) for i, value in enumerate(call.args)]
+        arguments += [Argument(None, k.arg, _literal(k.value)) for k in call.keywords if k.arg]
+    return Event(
+        EventKind.COMPILE,
+        *span(program.module, call),
+        form=form,
+        callee=callee,
+        arguments=tuple(arguments),
+        place=Place.LOOP if step.loops else Place.PLAIN,
+        in_region=step.scope.info in compiled,
+        text=text_of(program.module, call),
+    )
 
 
 def _is_unchanged(step: Step, call: ast.Call) -> bool:
@@ -146,6 +130,175 @@ def _literal(node: ast.expr) -> frozenset[str]:
     if isinstance(node, ast.Constant):
         return frozenset({"none" if node.value is None else "constant"})
     return frozenset({"container" if isinstance(node, ast.Dict | ast.List | ast.Tuple) else "unknown"})
+
+
+# The wrapper that ``torch.compile`` puts around a module: its keys and its methods.
+
+
+_SAVES = re.compile(r"(^|\.)save(_file|_model|_checkpoint)?$")
+_WRAPPER = frozenset({"wrapper"})
+_MODULE = frozenset({"module"})
+
+
+def wrapper_uses(survey: Survey) -> Iterator[Found]:
+    """Methods of a wrapper, and state dicts that it exchanges with a plain module."""
+    for call, step in survey.calls:
+        if isinstance(call.func, ast.Attribute):
+            hit = survey.hit(call.func.value, step.scope, call.lineno)
+            if call.func.attr == "state_dict" and hit is not None and not hit.compiled.in_place:
+                is_saved = _is_saved(survey, call, step) and _keys_matter(survey, hit.compiled)
+                yield _method(call, step, hit, _WRAPPER | {"wrapper:saved"} if is_saved else _WRAPPER)
+            elif call.func.attr == "load_state_dict":
+                yield from _load(survey, call, step)
+            elif hit is not None and not hit.compiled.in_place:
+                bypassed = _runs_itself(survey, hit.compiled, call.func.attr, step)
+                yield _method(call, step, hit, _WRAPPER | {"wrapper:bypassed"} if bypassed else _WRAPPER)
+
+
+def plain_calls(survey: Survey) -> Iterator[Found]:
+    """Calls of functions that get the module that was compiled, or what it was made of, and call that: where nothing
+    gives them the compiled one, it is not meant as a comparison."""
+    for made in survey.steps:
+        bound = {one for one in survey.scopes.made_by.get(made.statement, ()) if one in survey.compiled}
+        plain = {name for one in bound for name in _plain_names(survey, survey.compiled[one], made)}
+        for call, step in survey.calls if plain else ():
+            called = survey.index.functions.get(survey.index.dotted(call.func) or "")
+            if called is None or step.scope is not made.scope or call.lineno < made.statement.lineno:
+                continue
+            for argument in call.args:
+                name = parameter_of(call, argument, called.node, False)
+                calls = any(isinstance(n, ast.Call) and name and is_name(n.func, name) for n in called.own_nodes)
+                if isinstance(argument, ast.Name) and argument.id in plain and calls and not _compares(survey, called):
+                    yield Found(EventKind.WRAPPER, call, step, name=argument.id, callee="plain", operands=_MODULE)
+
+
+def _plain_names(survey: Survey, compiled: Compiled, made: Step) -> set[str]:
+    """The name of the module that is wrapped; where the wrapper takes its name, those of the modules in it."""
+    source = compiled.source
+    targets = made.statement.targets if isinstance(made.statement, ast.Assign) else []
+    if compiled.in_place or not isinstance(source, ast.Name):
+        return set()
+    if not any(is_name(target, source.id) for target in targets):
+        return {source.id}
+    before = [b.value for b in survey.bindings_of(source.id, made.scope) if b.line < made.statement.lineno]
+    parts = before[-1].args if before and isinstance(before[-1], ast.Call) else []
+    return {part.id for part in parts if isinstance(part, ast.Name)}
+
+
+def _compares(survey: Survey, called: FunctionInfo) -> bool:
+    """True if a function also gets something compiled."""
+    calls = ((c, s) for c, s in survey.calls if survey.index.functions.get(survey.index.dotted(c.func) or "") is called)
+    return any(survey.hit(a, s.scope, c.lineno) is not None for c, s in calls for a in c.args)
+
+
+def _method(call: ast.Call, step: Step, hit: Hit, operands: frozenset[str]) -> Found:
+    """A call of a method of the wrapper."""
+    assert isinstance(call.func, ast.Attribute)
+    name = call.func.attr
+    return Found(EventKind.WRAPPER, call, step, name=name, condition=hit.condition, callee=name, operands=operands)
+
+
+def _is_saved(survey: Survey, call: ast.Call, step: Step) -> bool:
+    """True if a state dict is written to a file, directly or by way of a name."""
+    names = {
+        t.id
+        for t in (step.statement.targets if isinstance(step.statement, ast.Assign) else [])
+        if isinstance(t, ast.Name)
+    }
+    for other, place in survey.calls:
+        if place.scope is step.scope and _SAVES.search(survey.index.dotted(other.func) or ""):
+            inside = {n for argument in (*other.args, *(k.value for k in other.keywords)) for n in walk(argument)}
+            if call in inside or any(isinstance(n, ast.Name) and n.id in names for n in inside):
+                return True
+    return False
+
+
+def _keys_matter(survey: Survey, compiled: Compiled) -> bool:
+    """True if the file neither removes the prefix nor loads such keys through the wrapper."""
+    if "_orig_mod" in survey.text:
+        return False
+    for call, step in survey.calls:
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "load_state_dict":
+            hit = survey.hit(call.func.value, step.scope, call.lineno)
+            if hit is not None and hit.compiled is compiled:
+                return False
+    return True
+
+
+def _load(survey: Survey, call: ast.Call, step: Step) -> Iterator[Found]:
+    """``a.load_state_dict(b.state_dict())`` where one of the two is a wrapper and the other is not."""
+    assert isinstance(call.func, ast.Attribute)
+    given = call.args[0] if call.args else None
+    if not isinstance(given, ast.Call) or not isinstance(given.func, ast.Attribute) or given.func.attr != "state_dict":
+        return
+    sides = [call.func.value, given.func.value]
+    hits = [survey.hit(side, step.scope, call.lineno) for side in sides]
+    wrapped = [hit is not None and not hit.compiled.in_place for hit in hits]
+    if wrapped.count(True) != 1 or "_orig_mod" in survey.text:
+        return
+    plain, hit = sides[wrapped.index(False)], hits[wrapped.index(True)]
+    if hit is not None and _is_plain_module(survey, plain, step):
+        words = (_WRAPPER, _MODULE) if wrapped[0] else (_MODULE, _WRAPPER)
+        yield Found(
+            EventKind.WRAPPER,
+            call,
+            step,
+            name=ast.unparse(sides[wrapped.index(True)]),
+            condition=hit.condition,
+            callee="load_state_dict",
+            operands=words[0],
+            arguments=tuple(Argument(index, None, word) for index, word in enumerate(words)),
+        )
+
+
+def _is_plain_module(survey: Survey, node: ast.expr, step: Step) -> bool:
+    """True if the file shows that an expression is a module that was never compiled."""
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Name) and node.func.id in survey.index.classes
+    if not isinstance(node, ast.Name):
+        return False
+    bindings = survey.bindings_of(node.id, step.scope)
+    if not bindings or any(b in survey.compiled for b in bindings):
+        return False
+    return all(_makes_module(survey, b.value, step.scope) for b in bindings)
+
+
+def _makes_module(survey: Survey, value: ast.expr | None, scope: Scope) -> bool:
+    while (
+        isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in RETURN_THE_MODULE
+    ):
+        value = value.func.value
+    if not isinstance(value, ast.Call):
+        return False
+    name = survey.index.dotted(value.func)
+    if name in ("copy.deepcopy", "copy.copy") and value.args:
+        return survey.hit(value.args[0], scope, value.lineno) is None
+    return name in survey.index.classes or (name or "").startswith("torch.nn.")
+
+
+def _runs_itself(survey: Survey, compiled: Compiled, method: str, step: Step) -> bool:
+    """True if a method calls its own module, which is not the compiled wrapper."""
+    owner = compiled.target.owner if compiled.target and compiled.target.function is None else None
+    if owner is not None:
+        found = survey.project.method(owner, method)
+        if found is None or method in ("forward", "__call__") or "compile" in ast.unparse(owner.node):
+            return False
+        return any(isinstance(n, ast.Call) and ast.unparse(n.func) in ("self", "self.forward") for n in found.own_nodes)
+    return method == "generate" and _is_pretrained(survey, compiled, step)
+
+
+def _is_pretrained(survey: Survey, compiled: Compiled, step: Step) -> bool:
+    """True if what is compiled comes from ``from_pretrained`` of a class of transformers."""
+    value = compiled.source
+    if isinstance(value, ast.Name):
+        line = compiled.node.lineno
+        before = [b for b in survey.bindings_of(value.id, step.scope) if b.line < line]
+        value = before[-1].value if before else None
+    while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+        if value.func.attr == "from_pretrained":
+            return (survey.index.dotted(value.func) or "").startswith("transformers.")
+        value = value.func.value
+    return False
 
 
 _MAY_COMPILE = re.compile(r"\.compile\b(?<!\bre\.compile)")
@@ -178,15 +331,14 @@ def compile_events(program: Program, compiled: set[FunctionInfo]) -> Iterator[tu
         return
     scopes = Scopes(index)
     yield from compile_calls(program, scopes, compiled)
-    names = CompiledNames(program.project, scopes)
-    seen = survey(names)
-    for found in differing_instances(seen):
+    survey = Survey(program.project, scopes)
+    for found in differing_instances(survey):
         yield found.step.scope.info, _event(program, found)
-    dynamic = {one.node.lineno for one in names.compiled.values() if one.option("dynamic") is True}
+    dynamic = {one.node.lineno for one in survey.compiled.values() if one.option("dynamic") is True}
     for info, test in size_branches(index, program.states, dynamic):
         yield info, _stored(program, "size-branch", test, ast.unparse(test))
-    for finder in _FINDERS if names.compiled else ():
-        for found in finder(seen):
+    for finder in _FINDERS if survey.compiled else ():
+        for found in finder(survey):
             yield found.step.scope.info, _event(program, found)
 
 

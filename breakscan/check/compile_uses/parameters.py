@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 
-from breakscan.check.compile_uses.uses import BoundName, CompiledNames
+from breakscan.check.compile_uses.uses import BoundName, Survey
 from breakscan.check.project.index import FunctionInfo, ModuleIndex
 from breakscan.source.walking import FunctionNode, is_name, own_nodes, reads, walk
 
@@ -26,13 +26,13 @@ class Treatment(Enum):
 _LISTS = frozenset({"list", "dict", "torch.nn.ModuleList", "torch.nn.ModuleDict"})
 
 
-def function_of(target: BoundName | None, names: CompiledNames) -> tuple[FunctionNode, bool] | None:
+def function_of(target: BoundName | None, survey: Survey) -> tuple[FunctionNode, bool] | None:
     """The function that a call of what is compiled runs, and whether its first parameter is the object."""
     if target is None:
         return None
     if target.function is not None:
         return target.function, target.bound
-    forward = names.project.method(target.owner, "forward") if target.owner is not None else None
+    forward = survey.project.method(target.owner, "forward") if target.owner is not None else None
     return (forward.node, True) if forward is not None else None
 
 
@@ -59,24 +59,24 @@ def parameter_of(call: ast.Call, argument: ast.expr, function: FunctionNode, bou
     return None
 
 
-def treatment(function: FunctionNode, parameter: str, names: CompiledNames, target: BoundName | None) -> Treatment:
+def treatment(function: FunctionNode, parameter: str, survey: Survey, target: BoundName | None) -> Treatment:
     """The use of a parameter that holds a number."""
     used = False
     for node in own_nodes(function):
         if isinstance(node, ast.Name) and node.id == parameter and isinstance(node.ctx, ast.Load):
             used = True
-        elif _unrolls(node, parameter, names, function, target):
+        elif _unrolls(node, parameter, survey, function, target):
             return Treatment.UNROLLED
     inner = [n for n in own_nodes(function) if isinstance(n, ast.FunctionDef | ast.Lambda)]
     used = used or any(reads(n, parameter) for n in inner)
     return Treatment.COMPUTED if used else Treatment.UNUSED
 
 
-def _unrolls(node: ast.AST, name: str, names: CompiledNames, function: FunctionNode, target: BoundName | None) -> bool:
+def _unrolls(node: ast.AST, name: str, survey: Survey, function: FunctionNode, target: BoundName | None) -> bool:
     if isinstance(node, ast.Call):
         return is_name(node.func, "range") and any(is_number_of(argument, name) for argument in node.args)
     if isinstance(node, ast.Subscript) and is_number_of(node.slice, name):
-        return _is_list(node.value, names, function, target)
+        return _is_list(node.value, survey, function, target)
     return False
 
 
@@ -88,21 +88,21 @@ def is_number_of(node: ast.expr, name: str) -> bool:
     return isinstance(node, ast.Name) and node.id == name
 
 
-def _is_list(node: ast.expr, names: CompiledNames, function: FunctionNode, target: BoundName | None) -> bool:
+def _is_list(node: ast.expr, survey: Survey, function: FunctionNode, target: BoundName | None) -> bool:
     """True if a value is a list, a dict or an ``nn.ModuleList`` made in the file."""
     values: list[ast.expr | None] = []
     if isinstance(node, ast.Name):
-        scope = names.scopes.of_function.get(function)
-        bindings = names.bindings_of(node.id, scope or names.scopes.top)
+        scope = survey.scopes.of_function.get(function)
+        bindings = survey.bindings_of(node.id, scope or survey.scopes.top)
         values = [b.value for b in bindings]
     elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and target is not None and target.owner:
-        values = [b.value for b in names.attribute_bindings(target.owner, node.attr)]
-    return bool(values) and all(v is not None and _makes_list(v, names) for v in values)
+        values = [b.value for b in survey.attribute_bindings(target.owner, node.attr)]
+    return bool(values) and all(v is not None and _makes_list(v, survey) for v in values)
 
 
-def _makes_list(value: ast.expr, names: CompiledNames) -> bool:
+def _makes_list(value: ast.expr, survey: Survey) -> bool:
     if isinstance(value, ast.Call):
-        return names.index.dotted(value.func) in _LISTS
+        return survey.index.dotted(value.func) in _LISTS
     return isinstance(value, ast.List | ast.ListComp | ast.Dict | ast.DictComp)
 
 

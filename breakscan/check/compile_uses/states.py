@@ -13,7 +13,7 @@ from breakscan.check.interpreter.signatures import State
 from breakscan.check.interpreter.statements import is_guard
 from breakscan.check.interpreter.values import Size
 from breakscan.check.project.index import ClassInfo, FunctionInfo, ModuleIndex
-from breakscan.check.project.scopes import Scope, Step, is_self
+from breakscan.check.project.scopes import Scope, Step
 from breakscan.rulebook.events import EventKind
 from breakscan.source.walking import Loop, is_name, walk
 
@@ -42,7 +42,7 @@ def changing_attributes(survey: Survey) -> Iterator[Found]:
 
 
 def _reads(survey: Survey, target: BoundName | None, attribute: str) -> bool:
-    forward = survey.names.project.method(target.owner, "forward") if target and target.owner else None
+    forward = survey.project.method(target.owner, "forward") if target and target.owner else None
     return forward is not None and reads_attribute(forward, attribute)
 
 
@@ -175,10 +175,10 @@ def _uses_of(survey: Survey, name: str, step: Step) -> Iterator[Use]:
 def differing_instances(survey: Survey) -> Iterator[Found]:
     """Calls that make an object for each iteration, with another number or text in an attribute that the compiled code
     of the class reads."""
-    apart = dict(survey.names.compiled_apart(survey.calls))
+    apart = dict(survey.compiled_apart())
     for call, step in survey.calls if apart else ():
         owner = survey.index.class_named(survey.index.dotted(call.func) or "")
-        start = survey.names.project.method(owner, "__init__") if owner in apart else None
+        start = survey.project.method(owner, "__init__") if owner in apart else None
         if owner is None or start is None:
             continue
         changes = Changes(survey, step)
@@ -197,7 +197,7 @@ def _stored_as(start: FunctionInfo, parameter: str) -> Iterator[str]:
     """The attributes in which a method stores a parameter as it is."""
     for node in start.own_nodes:
         if isinstance(node, ast.Assign) and is_name(node.value, parameter):
-            yield from (t.attr for t in node.targets if isinstance(t, ast.Attribute) and is_self(t.value))
+            yield from (t.attr for t in node.targets if isinstance(t, ast.Attribute) and is_name(t.value, "self"))
 
 
 def size_branches(
@@ -290,7 +290,7 @@ def _state(survey: Survey, use: Use) -> tuple[str, bool] | None:
     decorators = [] if isinstance(node, ast.Module) else node.decorator_list
     for context in (*decorators, *use.step.contexts):
         if isinstance(context, ast.Name):
-            bindings = survey.names.bindings_of(context.id, use.step.scope)
+            bindings = survey.bindings_of(context.id, use.step.scope)
             if len(bindings) != 1 or bindings[0].value is None:
                 return None
             context = bindings[0].value

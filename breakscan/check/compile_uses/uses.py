@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from breakscan.check.interpreter.values import has_outcome
 from breakscan.check.project.imports import Project
 from breakscan.check.project.index import ClassInfo, FunctionInfo, ModuleIndex
 from breakscan.check.project.roots import COMPILE, Method, RootFinder, Spot, is_compiler
-from breakscan.check.project.scopes import Binding, Scope, Scopes, Step, is_self, own_parts
+from breakscan.check.project.scopes import Binding, Scope, Scopes, Step, own_parts
 from breakscan.model.findings import Condition
 from breakscan.rulebook.events import Argument, EventKind
 from breakscan.rulebook.torch_facts.not_measured import RETURN_THE_MODULE
 from breakscan.source.walking import FunctionNode, Loop, is_name, walk
-
-# Compiled things and their options.
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,60 +52,84 @@ class Hit:
     condition: Condition | None = None
 
 
-# Compiled things of a file, and the names that refer to them by scope.
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A call of something compiled."""
+
+    call: ast.Call
+    compiled: Compiled
+    step: Step
 
 
-class CompiledNames:
-    """The bindings of a file that hold something compiled."""
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An event to emit.  ``name`` is what it is about: a variable, an attribute, a method."""
+
+    kind: EventKind
+    node: ast.expr
+    step: Step
+    form: str = ""
+    name: str | None = None
+    condition: Condition | None = None
+    callee: str | None = None
+    operands: frozenset[str] = frozenset()
+    arguments: tuple[Argument, ...] = ()
+
+
+class Survey:
+    """All calls and statements of a file, the bindings that hold something compiled, and the calls of that."""
 
     def __init__(self, project: Project, scopes: Scopes) -> None:
         self.project = project
         self.index: ModuleIndex = scopes.index
+        self.text = self.index.module.text
         self.scopes = scopes
         self.compiled: dict[Binding, Compiled] = {}
         self._finder = RootFinder(project)
         self._in_place: dict[tuple[Scope | ClassInfo, str], list[Binding]] = {}
         """Statements such as ``model.compile()``, by the name or attribute that holds something compiled from there."""
-        for scope in scopes.scopes:
-            for step in scope.steps:
-                self._read(step)
+        self.steps = [step for scope in scopes.scopes for step in scope.steps]
+        for step in self.steps:
+            self._read(step)
+        parts = (part for step in self.steps for part in own_parts(step))
+        self.calls = [(call, step) for part, step in parts for call in _calls(part)]
+        hits = ((call, step, self.hit(call.func, step.scope, call.lineno)) for call, step in self.calls)
+        self.uses = [Use(call, hit.compiled, step) for call, step, hit in hits if hit is not None]
 
     def _read(self, step: Step) -> None:
         scope, statement = step.scope, step.statement
         for binding in self.scopes.made_by.get(statement, ()):
+            compiled = None
             if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
-                self._hold(binding, self._decorated(statement))
+                compiled = self._decorated(statement)
             elif binding.value is not None:
-                self._hold(binding, self.made_by(binding.value, scope, statement.lineno))
-        if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-            compiled = self._compiled_in_place(statement.value, scope)
+                compiled = self.made_by(binding.value, scope, statement.lineno)
             if compiled is not None:
-                self._hold_in_place(step, compiled)
+                self.compiled[binding] = compiled
+        if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+            self._hold_in_place(step, self._compiled_in_place(statement.value, scope))
         elif isinstance(statement, ast.Assign):
             for target in statement.targets:
-                if isinstance(target, ast.Attribute) and target.attr == "forward" and not is_self(target.value):
-                    self._replace_forward(step, target, statement.value)
+                if isinstance(target, ast.Attribute) and target.attr == "forward" and not is_name(target.value, "self"):
+                    self._replace_forward(step, target.value, statement.value)
 
-    def _hold(self, binding: Binding, compiled: Compiled | None) -> None:
-        if compiled is not None:
-            self.compiled[binding] = compiled
+    def _replace_forward(self, step: Step, held: ast.expr, value: ast.expr) -> None:
+        """``model.forward = torch.compile(model.forward)`` compiles the module in place."""
+        made = self.made_by(value, step.scope, step.statement.lineno)
+        if made is not None and isinstance(held, ast.Name):
+            target = self._target(held, step.scope)
+            self._hold_in_place(step, Compiled(made.node, made.keywords, target, held, in_place=True))
 
-    def _hold_in_place(self, step: Step, compiled: Compiled) -> None:
+    def _hold_in_place(self, step: Step, compiled: Compiled | None) -> None:
+        if compiled is None:
+            return
         held, scope = compiled.source, step.scope
         binding = Binding(step.statement.lineno, step.statement, None, step.arms)
         if isinstance(held, ast.Name):
             self._in_place.setdefault((scope, held.id), []).append(binding)
-        elif isinstance(held, ast.Attribute) and is_self(held.value) and scope.owner is not None:
+        elif isinstance(held, ast.Attribute) and is_name(held.value, "self") and scope.owner is not None:
             self._in_place.setdefault((scope.owner, held.attr), []).append(binding)
         self.compiled[binding] = compiled
-
-    def _replace_forward(self, step: Step, target: ast.Attribute, value: ast.expr) -> None:
-        """``model.forward = torch.compile(model.forward)`` compiles the module in place."""
-        line = step.statement.lineno
-        compiled = self.made_by(value, step.scope, line)
-        if compiled is not None and isinstance(target.value, ast.Name):
-            owner = self._target(target.value, step.scope)
-            self._hold_in_place(step, Compiled(compiled.node, compiled.keywords, owner, target.value, in_place=True))
 
     # -- what an expression makes ------------------------------------------------------------------------------
 
@@ -166,14 +188,14 @@ class CompiledNames:
                 return BoundName(owner=info)
         return None
 
-    def compiled_apart(self, calls: Iterable[tuple[ast.Call, Step]]) -> Iterator[tuple[ClassInfo, FunctionInfo]]:
+    def compiled_apart(self) -> Iterator[tuple[ClassInfo, FunctionInfo]]:
         """The classes of which each object is compiled by itself, with the method that runs: by a decorator or by a
         call in a loop."""
         for info in self.index.all_functions.values():
             decorators = getattr(info.node, "decorator_list", [])
             if info.owner is not None and any(is_compiler(self.index, one) for one in decorators):
                 yield info.owner, info
-        for call, step in calls:
+        for call, step in self.calls:
             target = call.args[0] if call.args and self.index.dotted(call.func) == COMPILE else None
             if isinstance(call.func, ast.Attribute) and call.func.attr == "compile" and not call.args:
                 target = call.func.value
@@ -190,7 +212,7 @@ class CompiledNames:
     def hit(self, node: ast.expr, scope: Scope, line: int) -> Hit | None:
         """The compiled thing that a name or an attribute of ``self`` refers to at a line of a scope."""
         if isinstance(node, ast.Attribute):
-            if not is_self(node.value):
+            if not is_name(node.value, "self"):
                 return None
             owner = scope.owner or (scope.parent.owner if scope.parent else None)
             return self._agreed(self.attribute_bindings(owner, node.attr), line) if owner is not None else None
@@ -264,63 +286,6 @@ def _condition(binding: Binding, line: int) -> Condition | None:
     if test.lineno <= line <= (test.end_lineno or line) or any(is_name(node, "__name__") for node in walk(test.test)):
         return None
     return has_outcome(test.test, holds)
-
-
-@dataclass(frozen=True, slots=True)
-class Use:
-    """A call of something compiled."""
-
-    call: ast.Call
-    compiled: Compiled
-    step: Step
-
-
-@dataclass(eq=False, slots=True)
-class Survey:
-    """All calls and statements of a file, and the calls of what it compiled."""
-
-    names: CompiledNames
-    calls: list[tuple[ast.Call, Step]] = field(default_factory=list)
-    steps: list[Step] = field(default_factory=list)
-    uses: list[Use] = field(default_factory=list)
-
-    @property
-    def index(self) -> ModuleIndex:
-        return self.names.index
-
-    @property
-    def text(self) -> str:
-        return self.index.module.text
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """An event to emit.  ``name`` is what it is about: a variable, an attribute, a method."""
-
-    kind: EventKind
-    node: ast.expr
-    step: Step
-    form: str = ""
-    name: str | None = None
-    condition: Condition | None = None
-    callee: str | None = None
-    operands: frozenset[str] = frozenset()
-    arguments: tuple[Argument, ...] = ()
-
-
-def survey(names: CompiledNames) -> Survey:
-    """Reads a file once for its calls."""
-    found = Survey(names)
-    for scope in names.scopes.scopes:
-        for step in scope.steps:
-            found.steps.append(step)
-            for part, place in own_parts(step):
-                for call in _calls(part):
-                    found.calls.append((call, place))
-                    hit = names.hit(call.func, scope, call.lineno)
-                    if hit is not None:
-                        found.uses.append(Use(call, hit.compiled, place))
-    return found
 
 
 def _calls(node: ast.AST) -> list[ast.Call]:

@@ -1,46 +1,58 @@
-"""Evaluates expressions over abstract values, and emits the events in them."""
+"""Evaluates expressions over abstract values, emits the events in them, and binds values to targets."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from breakscan.check.interpreter import narrowing
-from breakscan.check.interpreter.assignment import bind, subscript
-from breakscan.check.interpreter.attributes import attribute_of
+from breakscan.check.interpreter.attributes import attribute_of, part_of_size, parts_of_size, taken_by_data
 from breakscan.check.interpreter.boolean_tests import bool_op, branch, compare, if_expression, operate, unary
 from breakscan.check.interpreter.builtin_calls import emit_field, emit_percent
 from breakscan.check.interpreter.calls import apply
 from breakscan.check.interpreter.frame import Frame
+from breakscan.check.interpreter.parameters import compares_attribute
 from breakscan.check.interpreter.values import (
     CONSTANT,
     NONE,
     UNKNOWN,
     Arguments,
     ArrayNumber,
+    ClassOrObject,
+    Constant,
     Container,
+    DataSize,
+    DrawnNumber,
     Function,
     Module,
     Namespace,
+    PythonValue,
+    Size,
     Sure,
     Tensor,
     TensorNumber,
     Unknown,
     Value,
     any_of,
+    array,
+    at_most,
     container,
     container_of,
+    doubt,
     elements_of,
     item_of,
     iterated,
     join_all,
     keys_of,
     literal,
+    literal_of,
+    tensor,
 )
 from breakscan.check.project.index import FunctionInfo
-from breakscan.model.findings import Place
-from breakscan.rulebook.events import EventKind
+from breakscan.model.findings import Condition, ConditionKind, Place
+from breakscan.rulebook.events import Argument, EventKind
 from breakscan.rulebook.torch_facts.not_measured import RECURRENT_MODULES
 
 # The first touch of a recurrent module: a function that reads one runs eager.
@@ -267,6 +279,208 @@ def function_value(frame: Frame, info: FunctionInfo) -> Value:
     if frame.function is not None and not frame.silent:
         frame.program.inner[info] = frame.function, made
     return made
+
+
+# Subscripts, read and written, and assignments to names, attributes, subscripts and patterns of them.
+
+
+def subscript(frame: Frame, node: ast.Subscript, owner: Value, form: str) -> Value:
+    """Emits what indexing does; ``form`` is load, store or augment.  Returns what is read."""
+    indices = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
+    values = [_as_mask(index, _index_value(frame, node, index, owner), owner) for index in indices]
+    tensors = [value for value in values if isinstance(value, Tensor)]
+    for index, value in zip(indices, values, strict=True):
+        if isinstance(value, Tensor):
+            _emit_index(frame, node, owner, index, value, form)
+        elif (isinstance(value, TensorNumber | DataSize) and _is_list(owner)) or (
+            isinstance(value, DrawnNumber) and not (isinstance(owner, Container) and (owner.mapping or owner.keys))
+        ):
+            frame.emit(EventKind.INDEX, node, form=form, operand=value, sure=value.sure)
+    if isinstance(owner, Tensor):
+        return _part(frame, owner, indices, values)
+    if isinstance(owner, Unknown | Namespace) and any(v.zero_dim is not True for v in tensors):
+        return tensor(Sure.LIKELY)  # a list takes only what is a single number
+    if isinstance(owner, Container) and len(indices) == 1:
+        return _element(owner, indices[0])
+    if isinstance(owner, Module) and owner.element is not None:
+        return owner.element
+    if isinstance(owner, Unknown | Namespace) and frame.entries and (place := entry_of(node)) is not None:
+        name, key = place
+        return frame.entries.get(name, {}).get(key, UNKNOWN)
+    if isinstance(owner, DataSize) and len(indices) == 1:
+        return part_of_size(owner, indices[0])
+    return item_of(owner) if isinstance(owner, Size) else UNKNOWN
+
+
+def _is_list(owner: Value) -> bool:
+    """True if only Python numbers can be indices; a tensor also takes those that are not known yet."""
+    return isinstance(owner, Module) or (isinstance(owner, Container) and not owner.keys and not owner.mapping)
+
+
+def entry_of(node: ast.Subscript) -> tuple[str, str] | None:
+    """The name and the key of ``state["step"]``."""
+    key = node.slice.value if isinstance(node.slice, ast.Constant) else None
+    return (node.value.id, key) if isinstance(node.value, ast.Name) and isinstance(key, str) else None
+
+
+def _emit_index(frame: Frame, node: ast.Subscript, owner: Value, index: ast.expr, value: Tensor, form: str) -> None:
+    if isinstance(owner, Tensor | Unknown | Namespace):
+        sure = owner.sure if isinstance(owner, Tensor) else Sure.LIKELY
+        conditions = [owner.optional] if isinstance(owner, Tensor) and owner.optional is not None else []
+        if value.zero_dim and not value.intermediate and value.dtype != "bool":
+            # Dynamo knows an integer on the CPU that it is handed.
+            conditions.append(Condition(ConditionKind.TEST, f"{ast.unparse(index)}.is_cpu", False))
+            sure = Sure.POSSIBLE if value.optional else sure
+        with frame.under(*conditions):
+            frame.emit(EventKind.INDEX, node, form=form, operand=value, sure=sure)
+    elif isinstance(owner, Size) or _is_list(owner):
+        # Only a single number can be an index here.
+        # A container of things unknown is still a container.
+        sure = Sure.CERTAIN if isinstance(item_of(owner), Unknown) else owner.sure
+        frame.emit(EventKind.INDEX, node, form=form, operand=replace(value, zero_dim=True), sure=sure)
+
+
+def _part(frame: Frame, owner: Tensor, indices: list[ast.expr], values: list[Value]) -> Value:
+    """The value of a subscript of a tensor."""
+    single = owner.one_dim and len(indices) == 1
+    sliced = single and isinstance(indices[0], ast.Slice)
+    number = single and not sliced and _is_number(values[0])
+    make = array if owner.array else tensor
+    if not indices:
+        return make(owner.sure, owner.dtype, owner.zero_dim, owner.one_dim)
+    index = values[0]
+    selected = single and isinstance(index, Tensor) and (index.one_dim or (index.dtype == "bool" and not number))
+    part = make(owner.sure, owner.dtype, True if number else None, sliced or selected)
+    if taken_by_data(frame, owner, indices, values):
+        part = replace(part, by_data=True)
+    return replace(part, optional=doubt(owner)) if doubt(owner) else part
+
+
+def _is_number(value: Value) -> bool:
+    return value.zero_dim is True if isinstance(value, Tensor) else isinstance(value, PythonValue)
+
+
+def _as_mask(index: ast.expr, value: Value, owner: Value) -> Value:
+    """The value of an index.  An unknown value that compares an attribute or is inverted, or whose name ends
+    in "mask", is assumed to be a mask."""
+    unknown = isinstance(value, Unknown) or (isinstance(value, Namespace) and value.name.startswith("?."))
+    if unknown and isinstance(owner, Tensor | Namespace) and compares_attribute(index):
+        return tensor(Sure.LIKELY, "bool")
+    if isinstance(owner, Tensor) and {type(literal_of(part)) for part in elements_of(value) or ()} == {bool}:
+        return tensor(dtype="bool")
+    name = _last_name(index)
+    if not name.lower().endswith(("mask", "masks")):
+        return value
+    if isinstance(value, Tensor) and value.dtype is None:
+        return replace(at_most(value, Sure.LIKELY), dtype="bool")
+    if unknown and isinstance(owner, Tensor | Namespace):
+        condition = value.optional or Condition(ConditionKind.MASK, name)
+        return replace(tensor(Sure.LIKELY, "bool"), optional=condition)
+    return value
+
+
+def _last_name(index: ast.expr) -> str:
+    """``mask`` of ``self.mask`` and of ``state["mask"]``."""
+    if isinstance(index, ast.Subscript) and isinstance(index.slice, ast.Constant):
+        return str(index.slice.value)
+    return index.id if isinstance(index, ast.Name) else index.attr if isinstance(index, ast.Attribute) else ""
+
+
+def _index_value(frame: Frame, node: ast.Subscript, index: ast.expr, owner: Value) -> Value:
+    if not isinstance(index, ast.Slice):
+        return frame.evaluate(index)
+    for bound in (index.lower, index.upper, index.step):
+        value = frame.evaluate(bound)
+        if bound is not None and isinstance(value, Tensor):
+            frame.emit(EventKind.INDEX, node, form="slice", operand=value, sure=owner.sure)
+        elif isinstance(value, DrawnNumber):
+            frame.emit(EventKind.INDEX, node, form="slice", operand=value, sure=value.sure)
+    return CONSTANT
+
+
+def _element(owner: Container, index: ast.expr) -> Value:
+    if isinstance(index, ast.Slice):
+        return replace(owner, elements=None, element=item_of(owner), keys=())
+    if isinstance(index, ast.UnaryOp) and isinstance(index.op, ast.USub) and isinstance(index.operand, ast.Constant):
+        key: object = -index.operand.value if isinstance(index.operand.value, int) else None
+    else:
+        key = index.value if isinstance(index, ast.Constant) else None
+    if isinstance(key, int) and owner.elements is not None and -len(owner.elements) <= key < len(owner.elements):
+        return owner.elements[key]
+    if isinstance(key, str):
+        return dict(owner.keys).get(key, owner.element or UNKNOWN)
+    return item_of(owner)
+
+
+def bind(frame: Frame, target: ast.expr, value: Value) -> None:
+    """Assigns to a target: a name, an attribute, a subscript, or a pattern of them."""
+    if isinstance(target, ast.Name):
+        frame.names[target.id] = value
+        if frame.entries:
+            frame.entries.pop(target.id, None)
+        if frame.notes is not None and not frame.silent:
+            frame.notes.value(target, value)
+    elif isinstance(target, ast.Tuple | ast.List):
+        _unpack(frame, target.elts, value)
+    elif isinstance(target, ast.Starred):
+        bind(frame, target.value, container_of(item_of(value)))
+    elif isinstance(target, ast.Attribute):
+        store_attribute(frame, target, value, "assign")
+    elif isinstance(target, ast.Subscript):
+        owner = frame.evaluate(target.value)
+        subscript(frame, target, owner, "store")
+        frame.forget_outcomes(target)
+        _grow(frame, target, owner, value)
+
+
+def _unpack(frame: Frame, targets: Sequence[ast.expr], value: Value) -> None:
+    elements = parts_of_size(value, len(targets)) if isinstance(value, DataSize) else elements_of(value)
+    if elements is not None and len(elements) == len(targets) and not any(isinstance(t, ast.Starred) for t in targets):
+        for target, element in zip(targets, elements, strict=True):
+            bind(frame, target, element)
+    else:
+        for target in targets:
+            bind(frame, target, value if isinstance(target, ast.Starred) else item_of(value))
+
+
+def _grow(frame: Frame, target: ast.Subscript, owner: Value, value: Value) -> None:
+    """Returns a container after something was stored in it under a key."""
+    if isinstance(owner, Container) and isinstance(target.value, ast.Name):
+        keys = dict(owner.keys)
+        if isinstance(target.slice, ast.Constant) and isinstance(target.slice.value, str):
+            keys[target.slice.value] = value
+        element = any_of((owner.element, value)) if owner.element is not None else value
+        frame.names[target.value.id] = replace(owner, elements=None, element=element, keys=tuple(keys.items()))
+    elif isinstance(owner, Unknown | Namespace) and (place := entry_of(target)) is not None:
+        name, key = place
+        if isinstance(value, Tensor) and value.sure is Sure.CERTAIN and value.optional is None:
+            frame.entries.setdefault(name, {})[key] = at_most(value, Sure.LIKELY)
+        else:
+            frame.entries.get(name, {}).pop(key, None)
+
+
+def store_attribute(frame: Frame, target: ast.Attribute, value: Value, form: str) -> None:
+    """Emits the store of an attribute, and remembers it if the class is known."""
+    owner = frame.evaluate(target.value)
+    frame.forget_outcomes(target)
+    argument = Argument(0, "value", value.words())
+    if isinstance(owner, Tensor | Module):
+        frame.emit(
+            EventKind.STORE,
+            target,
+            form=form,
+            attribute=target.attr,
+            operand=owner,
+            arguments=(argument,),
+            sure=owner.sure,
+        )
+    if isinstance(owner, ClassOrObject) and owner.info is not None:
+        frame.program.attributes.store(owner.info, target.attr, value)
+    key = narrowing.attribute_key(target)
+    if key is not None and not isinstance(value, Unknown | Namespace):
+        frame.names[key] = replace(value, literal=None) if isinstance(value, Constant) else value
+    elif key is not None:
+        frame.names.pop(key, None)
 
 
 _HANDLERS: dict[type[ast.expr], Callable[[Frame, Any], Value]] = {

@@ -7,14 +7,14 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import reduce
-from typing import Any
+from typing import Any, TypeGuard
 
 from breakscan.check.interpreter import narrowing
-from breakscan.check.interpreter.assignment import assign, assign_annotated, assign_augmented, bind, delete
-from breakscan.check.interpreter.boolean_tests import branch
+from breakscan.check.interpreter.boolean_tests import branch, operate
 from breakscan.check.interpreter.call_event import emit_iteration, enter
-from breakscan.check.interpreter.expressions import evaluate, function_value
+from breakscan.check.interpreter.expressions import bind, evaluate, function_value, store_attribute, subscript
 from breakscan.check.interpreter.frame import Frame
+from breakscan.check.interpreter.parameters import annotated_value, used_as_tensor
 from breakscan.check.interpreter.signatures import join_outcomes
 from breakscan.check.interpreter.values import (
     CONSTANT,
@@ -23,7 +23,9 @@ from breakscan.check.interpreter.values import (
     Constant,
     Container,
     Instance,
+    Namespace,
     Size,
+    Sure,
     Tensor,
     Unknown,
     Value,
@@ -33,6 +35,7 @@ from breakscan.check.interpreter.values import (
     join,
     join_all,
     literal_of,
+    tensor,
 )
 from breakscan.model.findings import Condition, ConditionKind, Place
 from breakscan.rulebook.events import EventKind
@@ -132,6 +135,101 @@ def _define_class(frame: Frame, node: ast.ClassDef) -> None:
     names = (frame.index.dotted(one) or "" for one in walk(node) if isinstance(one, ast.Name))
     frame.saw_tensor = frame.saw_tensor or any(name.split(".")[0] == "torch" for name in names)
     frame.names[node.name] = UNKNOWN
+
+
+_TESTS = (ast.Call, ast.BoolOp, ast.UnaryOp, ast.Compare)
+
+
+def _assign(frame: Frame, node: ast.Assign) -> None:
+    known = narrowing.known_truth(frame, node.value) if isinstance(node.value, _TESTS) else None
+    value = frame.evaluate(node.value)
+    if known is not None:
+        value = replace(CONSTANT, truth=known)
+    for target in node.targets:
+        if isinstance(value, Unknown) and (call := _call_of(node.value)) is not None:
+            _bind_result_of_unknown(frame, target, call)
+        elif isinstance(target, ast.Attribute) and isinstance(value, Constant) and _is_update(node.value, target):
+            store_attribute(frame, target, value, _form_of_update(frame.evaluate(target), node.value))
+        else:
+            bind(frame, target, value)
+
+
+def _call_of(node: ast.expr) -> ast.Call | None:
+    """The call whose result, or an element of it, is assigned."""
+    node = node.value if isinstance(node, ast.Subscript) else node
+    return node if isinstance(node, ast.Call) else None
+
+
+def _bind_result_of_unknown(frame: Frame, target: ast.expr, call: ast.Call) -> None:
+    """``x, y = prepare(x, y)``: what comes back under the name of a tensor that went in is very likely a tensor, and so
+    is what the function only uses as one.
+    """
+    given = {argument.id for argument in call.args if isinstance(argument, ast.Name)}
+    for part in target.elts if isinstance(target, ast.Tuple) else [target]:
+        if isinstance(part, ast.Name) and part.id in given and isinstance(frame.look_up(part.id), Tensor):
+            sure = min(frame.look_up(part.id).sure, Sure.LIKELY)
+            bind(frame, part, tensor(sure))
+        elif isinstance(part, ast.Name) and _is_used_as_tensor(frame, part.id, call):
+            bind(frame, part, tensor(Sure.LIKELY))
+        else:
+            bind(frame, part, UNKNOWN)
+
+
+def _is_used_as_tensor(frame: Frame, name: str, call: ast.Call) -> bool:
+    """True if a function uses a name only as a tensor to which it binds what it does not know.  What the functions of
+    torch give is known if it is a tensor, and what is noted for rewrites needs more than that.
+    """
+    if frame.function is None or frame.notes is not None:
+        return False
+    if (frame.index.dotted(call.func) or "").startswith("torch."):
+        return False
+    return used_as_tensor(frame.api, frame.function, name)
+
+
+def _is_update(value: ast.expr, target: ast.Attribute) -> TypeGuard[ast.BinOp]:
+    """``self.steps = self.steps + 1``."""
+    return isinstance(value, ast.BinOp) and ast.unparse(target) in map(ast.unparse, (value.left, value.right))
+
+
+def _form_of_update(old: Value, update: ast.BinOp | ast.AugAssign) -> str:
+    """An attribute that becomes a float is assigned, for Dynamo does not compile it for each value."""
+    parts = (update.left, update.right) if isinstance(update, ast.BinOp) else (update.value,)
+    numbers = [part.value for part in parts if isinstance(part, ast.Constant)]
+    if isinstance(old, Constant):
+        numbers.append(old.literal)
+    is_float = isinstance(update.op, ast.Div) or any(isinstance(number, float) for number in numbers)
+    return "assign" if is_float else "augment"
+
+
+def _assign_annotated(frame: Frame, node: ast.AnnAssign) -> None:
+    promised = annotated_value(frame.index, node.annotation)
+    value = frame.evaluate(node.value) if node.value is not None else promised
+    if isinstance(value, Unknown | Namespace):
+        value = promised
+    if node.value is not None or not isinstance(node.target, ast.Name):
+        bind(frame, node.target, value)
+
+
+def _assign_augmented(frame: Frame, node: ast.AugAssign) -> None:
+    target = node.target
+    value = frame.evaluate(node.value)
+    if isinstance(target, ast.Name):
+        old = frame.look_up(target.id)
+        frame.names[target.id] = operate(frame, node, old, node.op, value)
+    elif isinstance(target, ast.Subscript):
+        subscript(frame, target, frame.evaluate(target.value), "augment")
+        frame.forget_outcomes(target)
+    else:
+        old = frame.evaluate(target)
+        store_attribute(frame, target, operate(frame, node, old, node.op, value), _form_of_update(old, node))
+
+
+def _delete(frame: Frame, node: ast.Delete) -> None:
+    for target in node.targets:
+        if isinstance(target, ast.Name):
+            frame.names.pop(target.id, None)
+        else:
+            frame.forget_outcomes(target)
 
 
 def _if(frame: Frame, node: ast.If) -> bool:
@@ -345,10 +443,10 @@ def returned_value(frame: Frame, reaches_end: bool) -> Value:
 
 _HANDLERS: dict[type[ast.stmt], Callable[[Frame, Any], bool | None]] = {
     ast.Expr: _expression,
-    ast.Assign: assign,
-    ast.AnnAssign: assign_annotated,
-    ast.AugAssign: assign_augmented,
-    ast.Delete: delete,
+    ast.Assign: _assign,
+    ast.AnnAssign: _assign_annotated,
+    ast.AugAssign: _assign_augmented,
+    ast.Delete: _delete,
     ast.Return: _return,
     ast.Raise: _raise,
     **dict.fromkeys((ast.Break, ast.Continue), lambda frame, node: False),

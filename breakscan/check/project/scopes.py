@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from breakscan.check.project.index import ClassInfo, FunctionInfo, ModuleIndex
-from breakscan.source.walking import FunctionNode, Loop, stored_names, walk
+from breakscan.source.walking import FunctionNode, Loop, is_name, stored_names, walk
 
 ScopeNode = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef
 Arm = tuple[ast.If, bool]
@@ -139,11 +139,6 @@ def own_parts(step: Step) -> Iterator[tuple[ast.AST, Step]]:
                 yield child, step.in_loop(step.statement) if again else step  # type: ignore[arg-type]
 
 
-def is_self(node: ast.expr) -> bool:
-    """True if an expression is the name ``self``."""
-    return isinstance(node, ast.Name) and node.id == "self"
-
-
 def _steps(
     scope: Scope,
     block: list[ast.stmt],
@@ -179,7 +174,7 @@ def _bound_by(statement: ast.stmt) -> Iterator[tuple[str | ast.Attribute, ast.ex
             if isinstance(target, ast.Name) and statement.value is not None:
                 yield target.id, statement.value
             elif isinstance(target, ast.Attribute) and statement.value is not None:
-                if is_self(target.value):
+                if is_name(target.value, "self"):
                     yield target, statement.value
             else:
                 yield from ((name, None) for name in stored_names(target))
