@@ -232,7 +232,7 @@ def run_costs(explanation: Explanation) -> Mapping[str, float]:
     those of calls.  A function that runs eager because of a break is part of what was seen of that break."""
     eager = (frame.price for frame in explanation.frames if frame.break_site is None)
     return {
-        "breaks": sum(site.price.in_all for site in explanation.breaks if site.price),
-        "eager-functions": sum(price.in_all for price in eager if price),
+        "breaks": sum(site.price.cost or 0.0 for site in explanation.breaks if site.price),
+        "eager-functions": sum(price.cost or 0.0 for price in eager if price),
         "recompiles": sum(recompile.seconds for recompile in explanation.recompiles),
     }

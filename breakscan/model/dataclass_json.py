@@ -44,14 +44,12 @@ def decoder(kind: Any) -> Decoder:
 
     Raises TypeError for kinds that have no JSON form here.
     """
-    if kind in (str, int, bool):
-        return _scalar(kind)
+    if kind in (str, int, bool, type(None)):
+        return _one_of(kind)
     if kind is float:
         return _number
     if kind is object:
-        return _as_it_is
-    if kind is type(None):
-        return _one_of(frozenset({kind}))
+        return lambda value: value
     if isinstance(kind, type) and issubclass(kind, Enum):
         return _member(kind)
     if isinstance(kind, type) and is_dataclass(kind):
@@ -66,31 +64,17 @@ def decoder(kind: Any) -> Decoder:
     if origin in (Union, types.UnionType) and len(arguments) == 2 and arguments[1] is type(None):
         return _optional(arguments[0])
     if origin in (Union, types.UnionType) and _PLAIN.issuperset(arguments):
-        return _one_of(frozenset(arguments))
+        return _one_of(*arguments)
     raise TypeError(f"{kind} has no JSON form")
 
 
-def _scalar(kind: type) -> Decoder:
-    def decode(value: Any) -> Any:
-        if type(value) is not kind:
-            raise ValueError(f"{value!r:.80} is no {kind.__name__}")
-        return value
-
-    return decode
-
-
-def _one_of(kinds: frozenset[type]) -> Decoder:
+def _one_of(*kinds: type) -> Decoder:
     def decode(value: Any) -> Any:
         if type(value) not in kinds:
-            raise ValueError(f"{value!r:.80} is none of {', '.join(sorted(kind.__name__ for kind in kinds))}")
+            raise ValueError(f"{value!r:.80} is no {' or '.join(sorted(kind.__name__ for kind in kinds))}")
         return value
 
     return decode
-
-
-def _as_it_is(value: Any) -> Any:
-    """``object`` is any JSON value."""
-    return value
 
 
 def _number(value: Any) -> Any:

@@ -10,8 +10,6 @@ Span = tuple[int, int, int, int]
 
 
 # Facts are never changed once made, though not frozen: a frozen dataclass takes three times as long to make.
-
-
 @dataclass(slots=True, unsafe_hash=True)
 class Fact:
     """The facts about one value, over all calls that were seen.

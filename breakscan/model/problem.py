@@ -69,13 +69,8 @@ class Price:
         return self.host_seconds
 
     @property
-    def in_all(self) -> float:
-        """Seconds over all passes; 0 for a single one, which may have been disturbed."""
-        return self.cost or 0.0
-
-    @property
     def cost(self) -> float | None:
-        """As :attr:`in_all`, but None where it is not known."""
+        """Seconds over all passes; None for a single one, which may have been disturbed."""
         return self.passes * self.seconds if self.passes > 1 else None
 
     @property

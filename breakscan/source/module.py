@@ -21,6 +21,10 @@ class SourceProblem(Exception):
         self.error = error
         super().__init__(f"{error.path}:{error.line}:{error.column}: {error.message}")
 
+    @classmethod
+    def at(cls, path: str, message: str, line: int = 1, column: int = 1, *, syntax: bool = False) -> SourceProblem:
+        return cls(SourceError(path, line, column, message, syntax))
+
 
 @dataclass(eq=False)
 class SourceModule:
@@ -62,7 +66,7 @@ def read_source(path: Path, display: str) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise SourceProblem(SourceError(display, 1, 1, f"cannot be read: {error.strerror}")) from error
+        raise SourceProblem.at(display, f"cannot be read: {error.strerror}") from error
 
 
 def decode_source(data: bytes, display: str) -> str:
@@ -73,19 +77,18 @@ def decode_source(data: bytes, display: str) -> str:
     try:
         encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
     except LookupError as error:  # a codec that is not for text, since Python 3.14
-        raise SourceProblem(SourceError(display, 1, 1, f"cannot be decoded: {error}")) from error
+        raise SourceProblem.at(display, f"cannot be decoded: {error}") from error
     except SyntaxError as error:
         if (at := _first_undecodable(data)) is not None:
-            raise SourceProblem(SourceError(display, *at, "cannot be decoded: not valid UTF-8")) from error
-        raise SourceProblem(SourceError(display, 1, 1, f"cannot be decoded: {error.msg}")) from error
+            raise SourceProblem.at(display, "cannot be decoded: not valid UTF-8", *at) from error
+        raise SourceProblem.at(display, f"cannot be decoded: {error.msg}") from error
     try:
         text = data.decode(encoding)
     except UnicodeDecodeError as error:
-        at = _position(data[: error.start])
         reason = f"cannot be decoded: not valid {error.encoding.upper().removesuffix('-SIG')} ({error.reason})"
-        raise SourceProblem(SourceError(display, *at, reason)) from error
+        raise SourceProblem.at(display, reason, *_position(data[: error.start])) from error
     except (LookupError, UnicodeError) as error:
-        raise SourceProblem(SourceError(display, 1, 1, f"cannot be decoded: {error}")) from error
+        raise SourceProblem.at(display, f"cannot be decoded: {error}") from error
     return with_plain_line_ends(text)
 
 
@@ -94,18 +97,18 @@ def parse_module(text: str, path: Path, display: str) -> SourceModule:
     text = with_plain_line_ends(text)
     if "\0" in text:
         at = _position(text[: text.index("\0")].encode("utf-8", "surrogatepass"))
-        raise SourceProblem(SourceError(display, *at, "cannot be parsed: a NUL byte in the source", syntax=True))
+        raise SourceProblem.at(display, "cannot be parsed: a NUL byte in the source", *at, syntax=True)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # invalid escape sequences are not reported
             tree = ast.parse(text)
     except SyntaxError as error:
         at = max(error.lineno or 1, 1), max(error.offset or 1, 1)
-        raise SourceProblem(SourceError(display, *at, f"cannot be parsed: {error.msg}", syntax=True)) from error
+        raise SourceProblem.at(display, f"cannot be parsed: {error.msg}", *at, syntax=True) from error
     except (RecursionError, MemoryError) as error:
-        raise SourceProblem(SourceError(display, 1, 1, "cannot be parsed: nested too deeply")) from error
+        raise SourceProblem.at(display, "cannot be parsed: nested too deeply") from error
     except ValueError as error:
-        raise SourceProblem(SourceError(display, 1, 1, f"cannot be parsed: {error}", syntax=True)) from error
+        raise SourceProblem.at(display, f"cannot be parsed: {error}", syntax=True) from error
     return SourceModule(path, display, text, tree)
 
 

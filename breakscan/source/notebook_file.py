@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from breakscan.model.findings import SourceError
 from breakscan.source.module import SourceProblem, with_plain_line_ends
 
 _BOM = "\ufeff"
@@ -45,20 +44,22 @@ class NotebookFile:
         """Raises SourceProblem, with the remedy, if the file is no notebook of a format that Jupyter writes today."""
         text, document = _parsed(data, display)
         if not isinstance(document, dict) or not isinstance(document.get("nbformat"), int):
-            raise _problem(display, 'is no notebook: it has no "nbformat". Restore it, or exclude it')
+            raise SourceProblem.at(display, 'is no notebook: it has no "nbformat". Restore it, or exclude it')
         if document["nbformat"] not in _FORMATS:
-            raise _problem(
+            raise SourceProblem.at(
                 display,
                 f"has format {document['nbformat']} of notebooks, and breakscan reads format 4: "
                 "'jupyter nbconvert --to notebook --inplace' converts it",
             )
         if not isinstance(document.get("cells"), list):
-            raise _problem(display, 'is no notebook: it has no list of "cells". Restore it, or exclude it')
+            raise SourceProblem.at(display, 'is no notebook: it has no list of "cells". Restore it, or exclude it')
         cells = enumerate(document["cells"] if _is_python(document) else (), 1)
         code = (
             CodeCell(number, _source(number, cell, display))
             for number, cell in cells
-            if isinstance(cell, dict) and cell.get("cell_type") == "code" and _language_of(cell) == "python"
+            # VS Code keeps the language of a cell that is not in the kernel's own.
+            if _text_in(cell, "cell_type") == "code"
+            and _text_in(cell, "metadata", "vscode", "languageId") in (None, "python")
         )
         return cls(text, document, tuple(code))
 
@@ -96,45 +97,39 @@ def _parsed(data: bytes, display: str) -> tuple[str, Any]:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise _problem(display, f"cannot be decoded: a notebook is UTF-8 ({error.reason})") from error
+        raise SourceProblem.at(display, f"cannot be decoded: a notebook is UTF-8 ({error.reason})") from error
     try:
         return text, json.loads(text.removeprefix(_BOM), parse_float=lambda digits: f"{_NUMBER}{digits}")
     except json.JSONDecodeError as error:
         if conflict := _CONFLICT.search(text):
             line = text.count("\n", 0, conflict.start()) + 1
-            raise _problem(display, "holds a conflict of git: resolve the merge", line) from error
+            raise SourceProblem.at(display, "holds a conflict of git: resolve the merge", line) from error
         reason = f"is no valid JSON: {error.msg}. Restore it, or exclude it"
-        raise _problem(display, reason, error.lineno, error.colno) from error
+        raise SourceProblem.at(display, reason, error.lineno, error.colno) from error
     except (RecursionError, ValueError) as error:
-        raise _problem(display, "cannot be read: its JSON is nested too deeply, or has too long a number") from error
+        raise SourceProblem.at(
+            display, "cannot be read: its JSON is nested too deeply, or has too long a number"
+        ) from error
 
 
 def _source(number: int, cell: Mapping[str, Any], display: str) -> str:
     source = cell.get("source")
     strings = [source] if isinstance(source, str) else source
     if not isinstance(strings, list) or not all(isinstance(string, str) for string in strings):
-        raise _problem(display, f'has no code in cell {number}: its "source" is neither a text nor a list of texts')
+        raise SourceProblem.at(
+            display, f'has no code in cell {number}: its "source" is neither a text nor a list of texts'
+        )
     return with_plain_line_ends("".join(strings))
 
 
-def _is_python(document: Mapping[str, Any]) -> bool:
+def _is_python(document: object) -> bool:
     """True if the kernel runs Python, which is the default."""
-    metadata = document.get("metadata")
-    for part, key in (("language_info", "name"), ("kernelspec", "language")):
-        section = metadata.get(part) if isinstance(metadata, dict) else None
-        language = section.get(key) if isinstance(section, dict) else None
-        if isinstance(language, str):
-            return "python" in language.lower()
-    return True
+    language = _text_in(document, "metadata", "language_info", "name")
+    return "python" in (language or _text_in(document, "metadata", "kernelspec", "language") or "python").lower()
 
 
-def _language_of(cell: Mapping[str, Any]) -> str:
-    """The language that VS Code keeps for a cell that is not in the kernel's own."""
-    metadata = cell.get("metadata")
-    editor = metadata.get("vscode") if isinstance(metadata, dict) else None
-    language = editor.get("languageId") if isinstance(editor, dict) else None
-    return language if isinstance(language, str) else "python"
-
-
-def _problem(display: str, message: str, line: int = 1, column: int = 1) -> SourceProblem:
-    return SourceProblem(SourceError(display, line, column, message))
+def _text_in(value: Any, *keys: str) -> str | None:
+    """The text under keys inside one another."""
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value if isinstance(value, str) else None

@@ -16,9 +16,7 @@ from typing import Protocol
 def display_path(path: Path | str, cwd: Path | str) -> str:
     """The path relative to ``cwd`` if it is below it, else absolute; always with forward slashes."""
     absolute = os.path.abspath(os.path.join(cwd, path))
-    base = str(cwd).rstrip(os.sep) + os.sep
-    shown = absolute[len(base) :] if absolute.startswith(base) else absolute
-    return shown.replace(os.sep, "/") if os.sep != "/" else shown
+    return relative_to(absolute, str(cwd)) or absolute.replace(os.sep, "/")
 
 
 def shown_path(path: str, cwd: str) -> str:
@@ -34,8 +32,7 @@ def relative_to(path: str, folder: str) -> str | None:
     base = folder.rstrip(os.sep) + os.sep
     if not path.startswith(base):
         return None
-    rest = path[len(base) :]
-    return rest.replace(os.sep, "/") if os.sep != "/" else rest
+    return path[len(base) :].replace(os.sep, "/")
 
 
 class Patterns:
@@ -117,16 +114,11 @@ class PatternSettings(Protocol):
     """Gitignore-style patterns.  :class:`breakscan.rulebook.config.Settings` is one."""
 
     @property
-    def root(self) -> Path:
-        """The folder of the configuration."""
-
+    def root(self) -> Path: ...
     @property
-    def exclude(self) -> tuple[PathPattern, ...]:
-        """Patterns of the files that are not read."""
-
+    def exclude(self) -> tuple[PathPattern, ...]: ...
     @property
-    def per_file_ignores(self) -> tuple[tuple[PathPattern, tuple[str, ...]], ...]:
-        """A pattern, and the selectors of the rules that are off in the files that match it."""
+    def per_file_ignores(self) -> tuple[tuple[PathPattern, tuple[str, ...]], ...]: ...
 
 
 class PatternSettingsOfFiles(Protocol):

@@ -16,7 +16,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from breakscan.model.findings import SourceError
 from breakscan.source.module import SourceModule, SourceProblem, decode_source, parse_module
 from breakscan.source.notebook_file import CodeCell, NotebookFile
 
@@ -130,18 +129,13 @@ class CellText:
     text: str
 
 
-def notebook_text(data: bytes, display: str) -> str:
-    """The Python text of a notebook.  Raises SourceProblem if it cannot be read."""
-    return text_of_cells(NotebookFile.read(data, display).cells, display)
-
-
 def text_of_cells(cells: Iterable[CodeCell], display: str) -> str:
     """The Python text of cells, without those that hold another language."""
     made = []
     for cell in cells:
         if MAGIC[1:] in cell.source or CELL[-1:] in cell.source:
             reason = f"cell {cell.number} holds U+FDD0 or U+FDD1, which Unicode does not allow in files"
-            raise SourceProblem(SourceError(display, 1, 1, reason))
+            raise SourceProblem.at(display, reason)
         text = hidden(cell.source)
         if text is not None:
             made.append(f"{CELL}{cell.number}\n{text}")
@@ -178,23 +172,6 @@ def edited_notebook(data: bytes, text: str, display: str) -> bytes:
     return NotebookFile.read(data, display).with_sources(sources)
 
 
-def parse_notebook(text: str, path: Path, display: str) -> SourceModule:
-    """The module of the text of a notebook.  Raises SourceProblem at the cell that cannot be parsed."""
-    try:
-        return parse_module(text, path, display)
-    except SourceProblem:
-        for cell in cells_of_text(text):
-            _require_python(cell, path, display)
-        raise
-
-
-def _require_python(cell: CellText, path: Path, display: str) -> None:
-    try:
-        parse_module(cell.text, path, display)
-    except SourceProblem as problem:
-        raise SourceProblem(replace(problem.error, line=cell.line + problem.error.line)) from problem
-
-
 def with_start_inside(text: str) -> str:
     """Moves what an edit has put at the start of the text, such as an import, into the first cell.  A ``%%`` line stays
     the first one there."""
@@ -218,12 +195,23 @@ def is_notebook(path: Path | str) -> bool:
 def python_text(data: bytes, path: Path | str, display: str) -> str:
     """The Python text of a file, given by its content.  Raises SourceProblem if it has none."""
     if is_notebook(path):
-        return notebook_text(data, display)
+        return text_of_cells(NotebookFile.read(data, display).cells, display)
     return decode_source(data, display)
 
 
 def parse_text(text: str, path: Path, display: str) -> SourceModule:
-    """The module of the Python text of a file.  Raises SourceProblem if it cannot be parsed."""
-    if is_notebook(path):
-        return parse_notebook(text, path, display)
-    return parse_module(text, path, display)
+    """The module of the Python text of a file.  Raises SourceProblem where it cannot be parsed, at its cell if it has
+    any."""
+    try:
+        return parse_module(text, path, display)
+    except SourceProblem:
+        for cell in cells_of_text(text) if is_notebook(path) else ():
+            _require_python(cell, path, display)
+        raise
+
+
+def _require_python(cell: CellText, path: Path, display: str) -> None:
+    try:
+        parse_module(cell.text, path, display)
+    except SourceProblem as problem:
+        raise SourceProblem(replace(problem.error, line=cell.line + problem.error.line)) from problem

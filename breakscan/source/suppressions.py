@@ -10,8 +10,9 @@ import re
 import tokenize
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from string import ascii_lowercase
 
 from breakscan.model.findings import Finding, SourceError
 from breakscan.source.module import SourceModule, SourceProblem, read_source
@@ -19,7 +20,7 @@ from breakscan.source.paths import display_path, selects
 from breakscan.source.python_text import parse_text, python_text
 
 DIRECTIVE = re.compile(r"#\s*breakscan:\s*")
-WORD = re.compile(r"[a-z-]*")
+_LETTERS = f"{ascii_lowercase}-"
 LOOKS_LIKE_A_SELECTOR = re.compile(r"[:=]?\s*(BRK\w*|ALL\b|[a-z0-9]+(?:-[a-z0-9]+)+$)", re.IGNORECASE)
 KINDS = ("ignore", "ignore-file")
 
@@ -58,13 +59,14 @@ class Suppressions:
         """
         if "breakscan:" not in module.text:
             return cls(module.display)
-        reader = _Reader(module.display)
+        found: list[Directive | SourceError]
         try:
-            reader.read(module.text)
+            found = list(_read(module))
         except (tokenize.TokenError, SyntaxError) as error:
-            reader.fail(1, 1, f"the comments of this file cannot be read, none of them counts: {error}")
-            reader.directives.clear()
-        return cls(module.display, tuple(reader.directives), tuple(reader.malformed))
+            reason = f"the comments of this file cannot be read, none of them counts: {error}"
+            found = [_malformed(module.display, 1, 1, reason)]
+        directives = tuple(one for one in found if isinstance(one, Directive))
+        return cls(module.display, directives, tuple(one for one in found if isinstance(one, SourceError)))
 
     def covers(self, finding: Finding) -> bool:
         """True if a comment suppresses the finding."""
@@ -87,60 +89,54 @@ def _reason(select: Callable[[str], object], word: str) -> str | None:
     return None
 
 
-@dataclass(slots=True)
-class _Reader:
-    path: str
-    directives: list[Directive] = field(default_factory=list)
-    malformed: list[SourceError] = field(default_factory=list)
+def _read(module: SourceModule) -> Iterator[Directive | SourceError]:
+    """The directives in the comments of a module, and what is wrong with the others."""
+    waiting: list[tokenize.TokenInfo] = []
+    first: int | None = None
+    for token in tokenize.generate_tokens(io.StringIO(module.text).readline):
+        if token.type == tokenize.COMMENT:
+            waiting.append(token)
+        elif token.type == tokenize.NEWLINE or token.type == tokenize.ENDMARKER:
+            last = token.start[0]
+            for comment in waiting:
+                starts = list(DIRECTIVE.finditer(comment.string))
+                ends = [*(match.start() for match in starts[1:]), len(comment.string)]
+                for match, end in zip(starts, ends, strict=False):
+                    text = comment.string[match.end() : end]
+                    column = comment.start[1] + match.start() + 1
+                    alone = not comment.line[: comment.start[1]].strip()
+                    lines = first if first is not None else last, last
+                    yield _directive(module.display, comment.start[0], column, text, alone, *lines)
+            waiting, first = [], None
+        elif token.type not in (tokenize.NL, tokenize.INDENT, tokenize.DEDENT) and first is None:
+            first = token.start[0]
 
-    def read(self, text: str) -> None:
-        waiting: list[tuple[tokenize.TokenInfo, bool]] = []
-        first: int | None = None
-        for token in tokenize.generate_tokens(io.StringIO(text).readline):
-            if token.type == tokenize.COMMENT:
-                waiting.append((token, not token.line[: token.start[1]].strip()))
-            elif token.type == tokenize.NEWLINE or token.type == tokenize.ENDMARKER:
-                last = token.start[0]
-                for comment, alone in waiting:
-                    self.comment(comment, alone, first if first is not None else last, last)
-                waiting, first = [], None
-            elif token.type not in (tokenize.NL, tokenize.INDENT, tokenize.DEDENT) and first is None:
-                first = token.start[0]
 
-    def comment(self, token: tokenize.TokenInfo, alone: bool, first: int, last: int) -> None:
-        starts = list(DIRECTIVE.finditer(token.string))
-        ends = [*(match.start() for match in starts[1:]), len(token.string)]
-        for match, end in zip(starts, ends, strict=False):
-            line, column = token.start[0], token.start[1] + match.start() + 1
-            text = token.string[match.end() : end]
-            word = WORD.match(text)
-            assert word is not None
-            self.directive(line, column, word[0], text[word.end() :], alone, first, last)
+def _directive(
+    path: str, line: int, column: int, text: str, alone: bool, first: int, last: int
+) -> Directive | SourceError:
+    kind = text[: len(text) - len(text.lstrip(_LETTERS))]
+    rest = text[len(kind) :].lstrip()
+    selectors: tuple[str, ...] | None = None
+    problem = ""
+    if kind not in KINDS:
+        problem = f"'breakscan: {kind}' is not known: write ignore[…] or ignore-file[…]"
+    elif kind == "ignore-file" and not alone:
+        problem = "ignore-file must stand on a line of its own: write ignore for this statement"
+    elif rest.startswith("["):
+        inside, closed, _ = rest[1:].partition("]")
+        selectors = tuple(word.strip() for word in inside.split(",") if word.strip())
+        if not closed or not selectors:
+            problem = f"write {kind}[BRK101, …]: {'no rule' if closed else 'no ]'} in the brackets"
+    elif named := LOOKS_LIKE_A_SELECTOR.match(rest):
+        problem = f"put the rule into brackets: {kind}[{named[1]}]"
+    if problem:
+        return _malformed(path, line, column, problem)
+    return Directive(line, column, selectors, *((1, None) if kind == "ignore-file" else (first, last)))
 
-    def directive(self, line: int, column: int, kind: str, rest: str, alone: bool, first: int, last: int) -> None:
-        if kind not in KINDS:
-            self.fail(line, column, f"'breakscan: {kind}' is not known: write ignore[…] or ignore-file[…]")
-            return
-        if kind == "ignore-file" and not alone:
-            self.fail(line, column, "ignore-file must stand on a line of its own: write ignore for this statement")
-            return
-        selectors: tuple[str, ...] | None = None
-        if rest.lstrip().startswith("["):
-            inside, closed, _ = rest.lstrip()[1:].partition("]")
-            selectors = tuple(word.strip() for word in inside.split(",") if word.strip())
-            if not closed or not selectors:
-                self.fail(line, column, f"write {kind}[BRK101, …]: {'no rule' if closed else 'no ]'} in the brackets")
-                return
-        elif named := LOOKS_LIKE_A_SELECTOR.match(rest.lstrip()):
-            self.fail(line, column, f"put the rule into brackets: {kind}[{named[1]}]")
-            return
-        if kind == "ignore-file":
-            self.directives.append(Directive(line, column, selectors, 1, None))
-        else:
-            self.directives.append(Directive(line, column, selectors, first, last))
 
-    def fail(self, line: int, column: int, message: str) -> None:
-        self.malformed.append(SourceError(self.path, line, column, f"this comment silences nothing: {message}"))
+def _malformed(path: str, line: int, column: int, message: str) -> SourceError:
+    return SourceError(path, line, column, f"this comment silences nothing: {message}")
 
 
 def with_suppressions(text: str, rules: Mapping[int, Iterable[str]], reason: str) -> str:

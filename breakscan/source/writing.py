@@ -14,7 +14,6 @@ from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any
 
-from breakscan.model.findings import SourceError
 from breakscan.source.module import SourceProblem, decode_source, read_source
 from breakscan.source.python_text import edited_notebook, is_notebook, python_text
 from breakscan.source.toml_text import TomlProblem, parse_toml
@@ -60,16 +59,18 @@ def rewrite_file(path: Path, display: str, before: str, after: str) -> None:
     """
     data = read_source(path, display)
     if python_text(data, path, display) != before:
-        raise _problem(display, "has changed since it was read: run the command again")
+        raise SourceProblem.at(display, "has changed since it was read: run the command again")
     target = Path(os.path.realpath(path))
     try:
         replace_content(target, encoded(path, data, after))
     except PermissionError as error:
-        raise _problem(display, f"cannot be written: {error.strerror}; nothing was changed") from error
+        raise SourceProblem.at(display, f"cannot be written: {error.strerror}; nothing was changed") from error
     except OSError as error:
-        raise _problem(display, f"cannot be written: {error.strerror}; the file is as it was") from error
+        raise SourceProblem.at(display, f"cannot be written: {error.strerror}; the file is as it was") from error
     except UnicodeEncodeError as error:
-        raise _problem(display, f"cannot be written: its encoding, {error.encoding}, lacks a character") from error
+        raise SourceProblem.at(
+            display, f"cannot be written: its encoding, {error.encoding}, lacks a character"
+        ) from error
 
 
 def replace_content(path: Path, data: bytes) -> None:
@@ -112,10 +113,6 @@ def _sync_folder(folder: Path) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-
-
-def _problem(display: str, message: str) -> SourceProblem:
-    return SourceProblem(SourceError(display, 1, 1, message))
 
 
 class CommittedFileError(Exception):

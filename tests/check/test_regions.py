@@ -333,21 +333,14 @@ def test_a_setting_that_a_function_makes_holds(check) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "confidences"),
+    "body",
     [
-        ("if mask:\n        raise ValueError\n    return x", ["possible"]),
-        ("n = x.shape[0]\n    if n == -1:\n        return x * x.sum().item()\n    return x", []),
-        ("if torchvision._is_tracing():\n        return x * x.sum().item()\n    return x", []),
-        ("if key in info:\n        return info[key]\n    return x", []),
+        "if torchvision._is_tracing():\n        return x * x.sum().item()\n    return x",
+        "if key in info:\n        return info[key]\n    return x",
     ],
 )
-def test_what_a_reader_need_not_know(body: str, confidences: list[str], tmp_path: Path) -> None:
-    """A tensor that is tested as a flag, and code that no compiler reaches."""
+def test_what_a_reader_need_not_know(body: str, tmp_path: Path) -> None:
+    """Code that no compiler reaches, and a mapping that is asked for a key."""
     path = tmp_path / "steps.py"
-    path.write_text(f"""import torch, torchvision
-@torch.compile
-def step(x, mask: torch.Tensor | None = None, key=None, info=None):
-    {body}
-""")
-    found = check_paths([path], Settings(root=tmp_path, confidence=Confidence.POSSIBLE)).findings
-    assert [one.confidence.value for one in found] == confidences
+    path.write_text(f"import torch, torchvision\n@torch.compile\ndef step(x, key=None, info=None):\n    {body}\n")
+    assert not check_paths([path], Settings(root=tmp_path, confidence=Confidence.POSSIBLE)).findings

@@ -22,7 +22,7 @@ from breakscan.source.python_text import (
     edited_notebook,
     hidden,
     marks,
-    notebook_text,
+    python_text,
     shown,
     text_of_cells,
 )
@@ -73,7 +73,7 @@ def notebooks(draw: st.DrawFn) -> bytes:
 @given(notebooks())
 @settings(max_examples=100)
 def test_a_notebook_that_stays_keeps_every_byte(data: bytes) -> None:
-    text = notebook_text(data, "a.ipynb")
+    text = python_text(data, "a.ipynb", "a.ipynb")
     if text:
         assert edited_notebook(data, text, "a.ipynb") == data
 
@@ -104,7 +104,7 @@ def test_every_line_of_the_text_has_its_place(data: bytes) -> None:
 @given(notebooks(), st.data())
 @settings(max_examples=150)
 def test_an_edit_changes_the_source_of_its_cell_alone(data: bytes, draw: st.DataObject) -> None:
-    text = notebook_text(data, "a.ipynb")
+    text = python_text(data, "a.ipynb", "a.ipynb")
     lines = text.split("\n")
     if not text:
         return
@@ -136,7 +136,7 @@ def test_the_layout_of_programs_that_write_notebooks_stays(
         return f"{ends[0]}{text}{ends[1]}".replace("\n", ends[2]).encode()
 
     before = written("a = 'ö'\n", "b = 1")
-    after = edited_notebook(before, notebook_text(before, "").replace("b = 1", "b = 2\nc = 3"), "")
+    after = edited_notebook(before, python_text(before, "a.ipynb", "").replace("b = 1", "b = 2\nc = 3"), "")
     assert after == written("a = 'ö'\n", "b = 2\n", "c = 3")
 
 
@@ -197,11 +197,11 @@ def test_cells_in_another_language_are_left_out(source: str) -> None:
 def test_a_character_that_no_file_may_hold_is_refused() -> None:
     document = {"cells": [{"cell_type": "code", "source": f"x = '{MAGIC}'"}], "nbformat": 4}
     with pytest.raises(SourceProblem, match=r"cell 1 holds U\+FDD0"):
-        notebook_text(json.dumps(document).encode(), "a.ipynb")
+        python_text(json.dumps(document).encode(), "a.ipynb", "a.ipynb")
 
 
 def test_new_lines_at_the_start_stay_behind_a_cell_magic() -> None:
     document = {"cells": [{"cell_type": "code", "source": ["%%time\n", "x = 1"]}], "nbformat": 4}
     data = json.dumps(document).encode()
-    made = edited_notebook(data, f"import torch\n{notebook_text(data, '')}", "")
+    made = edited_notebook(data, f"import torch\n{python_text(data, 'a.ipynb', '')}", "")
     assert json.loads(made)["cells"][0]["source"] == ["%%time\n", "import torch\n", "x = 1"]

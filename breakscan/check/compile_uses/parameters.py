@@ -10,8 +10,6 @@ from breakscan.check.compile_uses.uses import BoundName, Survey
 from breakscan.check.project.index import FunctionInfo, ModuleIndex
 from breakscan.source.walking import FunctionNode, is_name, own_nodes, reads, walk
 
-# Uses of parameters in compiled functions: none, computing with them, or deciding the structure of the graph.
-
 
 class Treatment(Enum):
     """The use of a parameter, as far as it decides how often Dynamo compiles.  An operand of events."""

@@ -17,8 +17,6 @@ from breakscan.check.project.scopes import Scope, Step
 from breakscan.rulebook.events import EventKind
 from breakscan.source.walking import Loop, is_name, walk
 
-# Python state that compiled code reads and that changes from call to call: counters and lists that grow.
-
 
 def changing_attributes(survey: Survey) -> Iterator[Found]:
     """``model.step = i`` in the loop that calls the compiled model, where its class reads ``self.step``."""
@@ -167,9 +165,6 @@ def _uses_of(survey: Survey, name: str, step: Step) -> Iterator[Use]:
         named = (use.call.func, source) if source is not None else (use.call.func,)
         if any(is_name(n, name) for n in named) and use.step.loops[:1] == step.loops[:1]:
             yield use
-
-
-# Objects of one class that are compiled one by one.
 
 
 def differing_instances(survey: Survey) -> Iterator[Found]:

@@ -35,10 +35,9 @@ from breakscan.model.findings import Condition, ConditionKind
 from breakscan.rulebook.events import EventKind
 from breakscan.rulebook.torch_facts.not_measured import FIRST_SIZE_BY_DATA
 
+
 # Sizes that depend on what is in a tensor.  They matter where code is exported: compiled code is cut where such a
 # tensor is made, and knows its size from there on.
-
-
 def found_by_data(frame: Frame, name: str, given: Sequence[Value], result: Value) -> Value:
     """The result of a function of torch with this name, which is ``result`` otherwise."""
     alone = name == "where" and len(given) == 1

@@ -44,9 +44,8 @@ from breakscan.check.interpreter.values import (
 from breakscan.check.project.index import BUILTINS
 from breakscan.rulebook.events import FORMS, Argument, EventKind
 
+
 # Methods of the program's own classes that something else than a call of them runs: ``==``, ``len``, ``copy.copy``.
-
-
 def call_own_method(frame: Frame, node: ast.AST, owner: Value, name: str, *others: Value) -> Value | None:
     """The value that the method returns; None if the object is not the program's, or its class has no such method."""
     if not isinstance(owner, Instance | Module) or owner.info is None:
@@ -56,8 +55,6 @@ def call_own_method(frame: Frame, node: ast.AST, owner: Value, name: str, *other
 
 
 # The formatting of numbers into text: f-strings, ``str.format`` and ``%``.
-
-
 _CONTAINERS = frozenset({"dict", "list", "object", "set", "tuple"})
 _CONVERSION = re.compile(r"%(?:\((?P<key>[^)]*)\))?[#0\-+\s]*(?:\*|\d+)?(?:\.(?:\*|\d+))?[hlL]?(?P<type>[a-zA-Z%])")
 _OF_NUMBERS = "diouxXeEfFgG"
@@ -129,8 +126,6 @@ def _is_plain(frame: Frame, given: Instance) -> bool:
 
 
 # Names of attributes that the program computes: ``getattr(self, f"layer{i}")``.
-
-
 ANY = "*"
 """A placeholder for the parts of a name that are not known."""
 

@@ -26,8 +26,6 @@ from breakscan.rulebook.events import Argument, EventKind
 from breakscan.rulebook.torch_facts.table import Skipped
 from breakscan.source.walking import is_name
 
-# The event of a call.
-
 
 def emit_call(frame: Frame, node: ast.Call, callee: str, arguments: Arguments, sure: Sure, untraced: str = "") -> None:
     """Emits a call, with its argument 0 as the operand.  ``untraced`` is the form of a call that Dynamo was measured

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
-from functools import lru_cache
 
 from breakscan.check.interpreter.builtin_calls import (
     builtin,
@@ -55,11 +54,7 @@ from breakscan.check.project.index import BUILTINS, ClassInfo, FunctionInfo
 from breakscan.model.findings import Condition, ConditionKind, Mode
 from breakscan.rulebook.events import EventKind
 from breakscan.rulebook.torch_facts.not_measured import DISTINCTIVE_METHODS, RETURN_THE_MODULE, SUGGESTIVE_METHODS
-from breakscan.rulebook.torch_facts.table import REDUCES, SETS_THE_REDUCTION
-from breakscan.source.walking import walk
-
-# Methods of unknown values that only modules, losses and optimizers have.
-
+from breakscan.rulebook.torch_facts.table import SETS_THE_REDUCTION
 
 _OPTIMIZER = "torch.optim.Optimizer"
 _HOOK = ("register_", "_hook")
@@ -99,43 +94,6 @@ def _last_name(node: ast.Call) -> str:
     return name.lower()
 
 
-# Loss modules that return one number, as they do by default.
-
-
-MOST_KEPT = 64
-"""For how many files it is kept."""
-
-
-@lru_cache(maxsize=MOST_KEPT)
-def reduces_losses(tree: ast.Module) -> bool:
-    """True if no code of a file shows that a loss may be kept for each element: by an argument, or an attribute."""
-    for node in walk(tree):
-        if isinstance(node, ast.Call) and _name(node.func).endswith("Loss"):
-            if len(node.args) > 1 or any(isinstance(one, ast.Starred) for one in node.args):
-                return False
-            for keyword in node.keywords:
-                if keyword.arg is None:
-                    return False
-                reduced = isinstance(keyword.value, ast.Constant) and keyword.value.value in REDUCES
-                if keyword.arg in SETS_THE_REDUCTION and not reduced:
-                    return False
-        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and node.attr in SETS_THE_REDUCTION:
-            return False
-        elif isinstance(node, ast.Constant) and node.value in SETS_THE_REDUCTION:
-            # `setattr(loss, "reduction", ...)`, `{"reduction": ...}`
-            return False
-    return True
-
-
-def _name(node: ast.expr) -> str:
-    if isinstance(node, ast.Attribute):
-        return node.attr
-    return node.id if isinstance(node, ast.Name) else ""
-
-
-# Named tuples that ``collections.namedtuple`` makes: the class and its objects.
-
-
 def named_tuple_class(node: ast.Call) -> Value:
     """The class that a call of ``namedtuple`` makes; unknown where the fields are computed."""
     names = _fields_named(node)
@@ -163,8 +121,6 @@ def _fields_named(node: ast.Call) -> tuple[str, ...]:
 
 
 # Calls of functions that import the module whose name they are given: ``scipy, found = optional_import("scipy")``.
-
-
 _IMPORTING = frozenset({"importlib.import_module", "__import__"})
 
 
@@ -193,8 +149,6 @@ def _imports_first(info: FunctionInfo) -> bool:
 
 
 # The calls of a program's own functions that rules of the project name.  They are followed, and no event otherwise.
-
-
 def emit_project_call(frame: Frame, node: ast.Call, called: FunctionInfo | ClassInfo, arguments: Arguments) -> None:
     """Emits the call if a rule wants it, under the name of the definition or the one that it is imported by."""
     if not frame.program.rules.of_projects:
@@ -206,8 +160,6 @@ def emit_project_call(frame: Frame, node: ast.Call, called: FunctionInfo | Class
 
 
 # Calls of methods of ``object`` that only C has, through ``super()``: Dynamo does not find them there.
-
-
 _OF_OBJECT = frozenset(
     "__eq__ __format__ __ge__ __getstate__ __gt__ __hash__ __init_subclass__ __le__ __lt__ __ne__ __reduce__ "
     "__reduce_ex__ __repr__ __sizeof__ __str__".split()
@@ -241,9 +193,6 @@ def _is_super(node: ast.expr) -> bool:
 def _has_builtin_base(info: ClassInfo) -> bool:
     """True if a class has a base such as ``list``, whose methods Dynamo knows."""
     return any(base != "object" and base in BUILTINS for base in info.bases)
-
-
-# Classes that derive from ``TypedDict``.
 
 
 TYPED_DICT = "typing.TypedDict"
@@ -313,8 +262,6 @@ def _function(frame: Frame, node: ast.Call, callee: Function, info: FunctionInfo
     emit_project_call(frame, node, info, given)
     result = frame.program.call_function(frame, node, info, given, callee.closure)
     result = optional_import(frame, node, info) or result
-    if isinstance(result, Unknown) and makes_logger(info.name):
-        result = Instance(name=LOGGER)
     frame.program.call_wrappers(frame, info, given)
     return result
 
@@ -369,7 +316,8 @@ def _module_or_instance(frame: Frame, node: ast.Call, callee: Module | Instance,
     if last in ("GRU", "RNN", "MultiheadAttention"):
         return container([tensor(), tensor()])
     if name in frame.api.modules and last not in _ANY_MODULE:
-        is_one = last.endswith("Loss") and frame.index.tree is not None and reduces_losses(frame.index.tree)
+        # A loss is one number, unless an argument or an attribute keeps it for each element.
+        is_one = last.endswith("Loss") and not any(word in frame.index.module.text for word in SETS_THE_REDUCTION)
         return tensor(dtype="float", zero_dim=is_one or None)
     return UNKNOWN
 

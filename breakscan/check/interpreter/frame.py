@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -23,8 +23,6 @@ from breakscan.source.spans import span, text_of
 from breakscan.source.walking import blocks, is_name, walk
 
 _CONFIDENCE = {Sure.CERTAIN: Confidence.CERTAIN, Sure.LIKELY: Confidence.LIKELY, Sure.POSSIBLE: Confidence.POSSIBLE}
-
-_NOTHING = nullcontext()
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,31 +158,18 @@ class Frame:
             if place is not Place.PLAIN:
                 self._places.pop()
 
-    def muted(self, muted: bool = True) -> AbstractContextManager[None]:
-        """Mutes events while code runs that only leads to an exception."""
-        return self._muted() if muted else _NOTHING
-
     @contextmanager
-    def _muted(self) -> Iterator[None]:
-        was = self.silent_events
-        self.silent_events = True
-        try:
-            yield
-        finally:
-            self.silent_events = was
-
-    def under(self, *conditions: Condition) -> AbstractContextManager[None]:
-        """Adds conditions that hold while the block runs."""
-        return self._under(*conditions) if conditions else _NOTHING
-
-    @contextmanager
-    def _under(self, *conditions: Condition) -> Iterator[None]:
-        kept = len(self.conditions)
+    def under(self, *conditions: Condition, muted: bool = False) -> Iterator[None]:
+        """Adds conditions that hold while the block runs; ``muted`` mutes the events of code that only leads to an
+        exception."""
+        kept, was = len(self.conditions), self.silent_events
         self.conditions += [c for c in conditions if c not in self.conditions]
+        self.silent_events = was or muted
         try:
             yield
         finally:
             del self.conditions[kept:]
+            self.silent_events = was
 
     def evaluate(self, node: ast.expr | None) -> Value:
         """The value of an expression; see ``expressions``."""

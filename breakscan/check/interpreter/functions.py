@@ -121,8 +121,6 @@ def _keywords_given(info: FunctionInfo) -> set[str | None]:
 
 # Results of single calls, by themselves and without events: where an object is set up, and where the result of a
 # small function depends on its arguments.
-
-
 MOST_SINGLE_CALLS_DEEP = 3
 MOST_CALLS = 500
 """Ten times what the files of large libraries take."""

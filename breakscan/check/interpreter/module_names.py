@@ -33,8 +33,6 @@ from breakscan.check.project.index import BUILTINS, ClassInfo, FunctionInfo, Glo
 from breakscan.model.findings import Condition, ConditionKind
 from breakscan.rulebook.torch_facts.table import DTYPE_CLASS, TorchApi
 
-# Settings of ``torch._dynamo.config`` in a program.
-
 
 @dataclass(slots=True)
 class DynamoConfig:
@@ -57,9 +55,6 @@ class DynamoConfig:
             on = isinstance(node.value, ast.Constant) and node.value.value is True
             if on and name.startswith("torch._dynamo.config."):
                 self.flags.add(name.rsplit(".", 1)[-1])
-
-
-# Values of the attributes of instances, over all methods that set them.
 
 
 Store = tuple[ClassInfo, str, Value]

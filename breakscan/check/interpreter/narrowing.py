@@ -16,7 +16,6 @@ from breakscan.check.interpreter.values import (
     UNKNOWN,
     Constant,
     Container,
-    DataSize,
     NoneValue,
     Size,
     Sure,
@@ -37,8 +36,6 @@ from breakscan.rulebook.torch_facts.not_measured import (
 )
 
 # Functions of the program that only ask whether a compiler traces: what they return while it does.
-
-
 _MOST_CALLS_DEEP = 3
 _FALSE = frozenset(
     {"torch.jit.is_tracing", "torch._C._get_tracing_state", "torch._C._is_tracing", "torchvision._is_tracing"}
@@ -215,9 +212,6 @@ def _known_comparison(frame: Frame, test: ast.Compare, *, by_default: bool) -> b
     if isinstance(test.ops[0], ast.In | ast.NotIn) and _is_empty(frame, test.comparators[0]) and not by_default:
         return isinstance(test.ops[0], ast.NotIn)
     value = _known(frame, test.left)
-    if isinstance(value, Size) and not isinstance(value, DataSize) and not by_default:
-        unset = isinstance(test.ops[0], ast.Eq | ast.NotEq) and ast.unparse(test.comparators[0]) == "-1"
-        return isinstance(test.ops[0], ast.NotEq) if unset else None  # a size is never -1
     if not isinstance(value, Constant) or value.literal is None or value.by_default is not by_default:
         return None
     right = test.comparators[0]

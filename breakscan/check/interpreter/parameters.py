@@ -33,9 +33,6 @@ from breakscan.rulebook.torch_facts.not_measured import COMMON_METHODS, TAKES_TE
 from breakscan.rulebook.torch_facts.table import TENSOR_TYPES, TorchApi
 from breakscan.source.walking import is_name, walk
 
-# The value that an annotation describes.
-
-
 _CONSTANT_TYPES = {"int", "float", "bool", "str", "bytes", "complex", "torch.dtype", "torch.device", "torch.layout"}
 _SEQUENCES = {"list", "List", "Sequence", "Iterable", "Iterator", "Collection", "set", "Set", "deque"}
 _MAPPINGS = {"dict", "Dict", "Mapping", "MutableMapping", "OrderedDict", "defaultdict"}
@@ -142,42 +139,6 @@ def makes_logger(dotted: str | None) -> bool:
     return (dotted or "").rpartition(".")[2] in ("getLogger", "get_logger")
 
 
-# Masks that are compared out of a name: ``keep = target != -100`` and ``logits[keep]`` show that both are tensors.
-
-
-class ComparedMasks:
-    """The comparisons of one function, and what they index."""
-
-    def __init__(self) -> None:
-        self._compared: dict[str, set[str]] = {}
-        """Names that hold a comparison, each with the names that are compared there."""
-        self._indexed: list[tuple[ast.expr, ast.expr]] = []
-
-    def assigned(self, node: ast.Assign) -> None:
-        if len(node.targets) == 1 and isinstance(node.targets[0], ast.Name) and _is_mask(node.value):
-            self._compared.setdefault(node.targets[0].id, set()).update(_sides(node.value))
-
-    def subscript(self, node: ast.Subscript) -> None:
-        self._indexed.append((node.value, node.slice))
-
-    def tensors(self) -> set[str]:
-        """The names that only a tensor can be: lists and numbers give no mask, and take none."""
-        found: set[str] = set()
-        for owner, index in self._indexed:
-            if isinstance(index, ast.UnaryOp) and isinstance(index.op, ast.Invert):
-                index = index.operand
-            if _is_mask(index):
-                compared = _sides(index)
-            elif isinstance(index, ast.Name) and index.id in self._compared:
-                compared = self._compared[index.id] | {index.id}
-            else:
-                continue
-            found |= compared
-            if isinstance(owner, ast.Name):
-                found.add(owner.id)
-        return found
-
-
 def _is_mask(node: ast.expr) -> bool:
     """True if it compares, element by element if the names are tensors."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert):
@@ -186,13 +147,6 @@ def _is_mask(node: ast.expr) -> bool:
         return _is_mask(node.left) and _is_mask(node.right)
     plain = ast.In | ast.NotIn | ast.Is | ast.IsNot
     return isinstance(node, ast.Compare) and len(node.ops) == 1 and not isinstance(node.ops[0], plain)
-
-
-def compares_attribute(node: ast.expr) -> bool:
-    """True if a mask compares an attribute, joins comparisons, or is inverted: no index of a list is written so."""
-    if isinstance(node, ast.UnaryOp):
-        return isinstance(node.op, ast.Invert)
-    return _is_mask(node) and (isinstance(node, ast.BinOp) or isinstance(getattr(node, "left", None), ast.Attribute))
 
 
 def _sides(node: ast.expr) -> set[str]:
@@ -338,8 +292,9 @@ class _Evidence:
         """Names, and the expressions that they are indexed with."""
         self._index = info.index
         self._api = api
-        masks = ComparedMasks()
-        self._masks = masks
+        self._compared: dict[str, set[str]] = {}
+        """Names that hold a comparison, each with the names that are compared there."""
+        self._indexed: list[tuple[ast.expr, ast.expr]] = []
         readers = {
             ast.Attribute: self._attribute,
             ast.Call: self._call,
@@ -350,7 +305,7 @@ class _Evidence:
             ast.If: self._test,
             ast.While: self._test,
             ast.IfExp: self._test,
-            ast.Assign: masks.assigned,
+            ast.Assign: self._assign,
         }
         for inner in info.own_nodes:
             reader = readers.get(inner.__class__)
@@ -361,7 +316,25 @@ class _Evidence:
                 asked = node.comparators[0]  # `key in info`, then `info[key]`: a dictionary
                 if isinstance(asked, ast.Name) and (asked.id, ast.unparse(node.left)) in self._keys:
                     self._speak_against(asked)
-        self._tensor |= masks.tensors()
+        self._masked()
+
+    def _assign(self, node: ast.Assign) -> None:
+        if len(node.targets) == 1 and isinstance(node.targets[0], ast.Name) and _is_mask(node.value):
+            self._compared.setdefault(node.targets[0].id, set()).update(_sides(node.value))
+
+    def _masked(self) -> None:
+        """``keep = target != -100`` and ``logits[keep]`` show that both are tensors: lists and numbers give no mask,
+        and take none."""
+        for owner, index in self._indexed:
+            if isinstance(index, ast.UnaryOp) and isinstance(index.op, ast.Invert):
+                index = index.operand
+            if _is_mask(index):
+                compared = _sides(index)
+            elif isinstance(index, ast.Name) and index.id in self._compared:
+                compared = self._compared[index.id] | {index.id}
+            else:
+                continue
+            self._tensor |= compared | ({owner.id} if isinstance(owner, ast.Name) else set())
 
     def _invert(self, node: ast.UnaryOp) -> None:
         """``x[~m]``: nothing else is sensibly inverted than a mask."""
@@ -372,7 +345,7 @@ class _Evidence:
         if isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
             self._speak_against(node.value)
         elif isinstance(node.slice, ast.Name | ast.Compare | ast.BinOp | ast.UnaryOp):
-            self._masks.subscript(node)
+            self._indexed.append((node.value, node.slice))
         elif isinstance(node.value, ast.Name) and _picks_dimensions(node.slice):
             self._tensor.add(node.value.id)
         if isinstance(node.value, ast.Name) and isinstance(node.slice, ast.Name | ast.Attribute):

@@ -24,10 +24,9 @@ from breakscan.model.findings import Assumption, Mode, Region
 from breakscan.rulebook.matching import RuleIndex
 from breakscan.rulebook.torch_facts.table import TorchApi
 
+
 # Interprets code that runs once and is never compiled: the top level of a file, and what sets up an object.
 # Its results are cached with the file, for the other files that import it.
-
-
 @dataclass(frozen=True, slots=True)
 class Setup:
     """Facts of code that runs once: the names that it binds, what it stores in attributes, and what it sets in

@@ -41,8 +41,6 @@ from breakscan.model.findings import Condition, ConditionKind, Place
 from breakscan.rulebook.events import EventKind
 from breakscan.source.walking import walk
 
-# Calls in code that sets an object up: which of them show what the object holds.
-
 
 def sets_up(frame: Frame, node: ast.expr) -> bool:
     """True if a call in code that sets an object up grows a container, or is a method that its own file defines."""
@@ -53,27 +51,6 @@ def sets_up(frame: Frame, node: ast.expr) -> bool:
         method = frame.program.project.method(frame.function.owner, func.attr)
         return method is None or method.index is frame.index
     return isinstance(func.value, ast.Name | ast.Attribute)
-
-
-def store_keywords(frame: Frame, call: ast.Call) -> None:
-    """``self.register(part=part)``, where the method does ``setattr(self, name, value)`` with what it is given."""
-    func = call.func
-    owner = frame.function.owner if frame.function is not None else None
-    if (
-        owner is None
-        or not call.keywords
-        or not isinstance(func, ast.Attribute)
-        or not isinstance(func.value, ast.Name)
-    ):
-        return
-    method = frame.program.project.method(owner, func.attr)
-    if method is None or method.node.args.kwarg is None:
-        return
-    called = {n.func.id for n in method.own_nodes if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
-    if "setattr" in called:
-        for keyword in call.keywords:
-            if keyword.arg is not None:
-                frame.program.attributes.store(owner, keyword.arg, frame.evaluate(keyword.value))
 
 
 def run_body(frame: Frame, body: list[ast.stmt]) -> bool:
@@ -101,8 +78,6 @@ def run_statement(frame: Frame, node: ast.stmt) -> bool:
 def _expression(frame: Frame, node: ast.Expr) -> None:
     if not frame.silent or sets_up(frame, node.value):
         evaluate(frame, node.value)
-    elif isinstance(node.value, ast.Call):
-        store_keywords(frame, node.value)
 
 
 def _return(frame: Frame, node: ast.Return) -> bool:
@@ -111,7 +86,7 @@ def _return(frame: Frame, node: ast.Return) -> bool:
 
 
 def _raise(frame: Frame, node: ast.Raise) -> bool:
-    with frame.muted():
+    with frame.under(muted=True):
         evaluate(frame, node.exc)
     return False
 
@@ -241,8 +216,7 @@ def _if(frame: Frame, node: ast.If) -> bool:
     before, known_before = dict(frame.names), frame.outcomes
     frame.learn_outcomes(node.test, True, late)
     when_true = narrowing.narrow(frame, node.test, True)
-    with frame.muted(isinstance(node.body[-1], ast.Raise)):
-        body_goes_on = _run_arm(frame, node, True, when_true)
+    body_goes_on = _run_arm(frame, node, True, when_true)
     after_body, known_after_body = dict(frame.names), frame.outcomes
     _reset(frame, before)
     frame.outcomes = known_before
@@ -267,7 +241,7 @@ def _if(frame: Frame, node: ast.If) -> bool:
 
 def _run_arm(frame: Frame, node: ast.If, outcome: bool, conditions: list[Condition]) -> bool:
     frame.tests.append((node.test, outcome))
-    with frame.under(*conditions):
+    with frame.under(*conditions, muted=outcome and isinstance(node.body[-1], ast.Raise)):
         goes_on = run_body(frame, node.body if outcome else node.orelse)
     frame.tests.pop()
     return goes_on

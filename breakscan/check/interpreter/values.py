@@ -13,8 +13,6 @@ from breakscan.model.findings import Condition, ConditionKind
 from breakscan.rulebook.events import Argument
 from breakscan.rulebook.torch_facts.not_measured import RECURRENT_MODULES
 
-# The evaluated arguments of a call.
-
 
 @dataclass(slots=True)
 class Arguments:
@@ -39,9 +37,6 @@ class Arguments:
     def with_receiver(self, receiver: Value) -> Arguments:
         """The arguments of the function that a method is, with its receiver first."""
         return Arguments([receiver, *self.positional], self.named, self.spread)
-
-
-# Conditions that tests of the program set.
 
 
 def has_outcome(test: ast.expr, outcome: bool) -> Condition:

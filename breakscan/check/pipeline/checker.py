@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -117,13 +117,6 @@ class Checker:
         return self._caches[id(settings)][1]
 
 
-@dataclass(frozen=True, slots=True)
-class _Wanted:
-    rules: frozenset[str]
-    confidences: frozenset[Confidence]
-    per_file: PerFileIgnores
-
-
 ON_PURPOSE = ("BRK503", "BRK505")
 """Rules of breaks that the code asks for, by ``graph_break()`` or ``torch.compiler.disable``."""
 
@@ -135,7 +128,7 @@ class Shown:
         self._settings = settings
         self._on_purpose = on_purpose
         self._cwd = Path.cwd()
-        self._wanted: dict[int, _Wanted] = {}
+        self._wanted: dict[int, tuple[frozenset[str], frozenset[Confidence], PerFileIgnores]] = {}
         self._files: dict[str, tuple[frozenset[str], frozenset[Confidence]]] = {}
         """The rules and confidences that are shown in a file, by the path that findings have."""
 
@@ -151,19 +144,13 @@ class Shown:
 
     def _in_file(self, path: Path) -> tuple[frozenset[str], frozenset[Confidence]]:
         settings = self._settings.of(path)
-        wanted = self._wanted.get(id(settings))
-        if wanted is None:
-            wanted = self._wanted[id(settings)] = _wanted(settings)
         library = load_library(settings.rule_folders)
-        rules = (library.get(rule) for rule in wanted.rules)
-        off = {rule.id for rule in rules if rule and wanted.per_file.covers(path, rule.id, rule.name)}
-        return wanted.rules - off, wanted.confidences
-
-
-def _wanted(settings: Settings) -> _Wanted:
-    rules = enabled_rules(settings, load_library(settings.rule_folders))
-    confidences = frozenset(CONFIDENCE_ORDER[: CONFIDENCE_ORDER.index(settings.confidence) + 1])
-    return _Wanted(rules, confidences, PerFileIgnores(settings))
+        if id(settings) not in self._wanted:
+            confidences = frozenset(CONFIDENCE_ORDER[: CONFIDENCE_ORDER.index(settings.confidence) + 1])
+            self._wanted[id(settings)] = enabled_rules(settings, library), confidences, PerFileIgnores(settings)
+        rules, confidences, per_file = self._wanted[id(settings)]
+        off = {one.id for rule in rules if (one := library.get(rule)) and per_file.covers(path, one.id, one.name)}
+        return rules - off, confidences
 
 
 _UNSEEN = Condition(ConditionKind.UNSEEN, "")

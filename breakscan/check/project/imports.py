@@ -52,7 +52,6 @@ class Drawn:
     indices: list[ModuleIndex]
 
 
-Key = TypeVar("Key")
 Answer = TypeVar("Answer")
 
 
@@ -63,9 +62,6 @@ class _Found(Generic[Answer]):
     answer: Answer
     depends: dict[str, str]
     counted: dict[str, str] | None = None
-
-
-_Known = dict[Key, _Found[Answer]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +103,7 @@ class Project:
         """The parts of files that could not be analyzed."""
         self._kept: OrderedDict[str, tuple[ModuleIndex, str]] = OrderedDict()
         self._held: dict[str, ModuleIndex | None] = {}
-        self._found: _Known[tuple[tuple[str, ...], str], Definition | None] = {}
-        self._answers: _Known[object, Any] = {}
+        self._answers: dict[object, _Found[Any]] = {}
         self._finding: set[tuple[str, str]] = set()
         self._searches = 0
         """The number of searches under way, one inside the other."""
@@ -131,7 +126,6 @@ class Project:
         self.depends = {}
         self.faults = []
         self._held = {}
-        self._found = {}
         self._answers = {}
         self._roots.append(str(path))
         if len(self._kept) > self._counted:
@@ -186,7 +180,7 @@ class Project:
         for index, _ in self._kept.values():
             index.release()
         self._kept.clear()
-        self._held, self._found, self._answers = {}, {}, {}
+        self._held, self._answers = {}, {}
 
     @contextmanager
     def changed(self, path: Path, text: str) -> Iterator[None]:
@@ -332,18 +326,11 @@ class Project:
 
     def find(self, dotted: str, index: ModuleIndex) -> Definition | None:
         """The definition that a dotted name in a file refers to, if a file of the project has it."""
-        key = index.roots, dotted
-        found = self._found.get(key)
-        if found is not None:
-            return self._again(found)
-        return self._once(self._found, key, lambda: self._find(dotted.split("."), index), None, None)
+        return self._once(("find", index.roots, dotted), lambda: self._find(dotted.split("."), index), None, None)
 
     def once(self, key: object, index: ModuleIndex, find: Callable[[], Answer]) -> Answer:
         """The answer to any question about a file, under a key of its own; it is looked for once."""
-        found: _Found[Answer] | None = self._answers.get(key)
-        if found is not None:
-            return self._again(found)
-        answer: Answer = self._once(self._answers, key, find, None, index)
+        answer: Answer = self._once(key, find, None, index)
         return answer
 
     def _again(self, found: _Found[Answer]) -> Answer:
@@ -353,16 +340,10 @@ class Project:
             found.counted = self.depends
         return found.answer
 
-    def _once(
-        self,
-        known: _Known[Key, Answer],
-        key: Key,
-        find: Callable[[], Answer],
-        unfinished: Answer,
-        keeper: ModuleIndex | None,
-    ) -> Answer:
+    def _once(self, key: object, find: Callable[[], Any], unfinished: Any, keeper: ModuleIndex | None) -> Any:
         """An answer that is looked for once for each root, or once as long as the file ``keeper`` and all that it drew
         in are kept; ``unfinished`` if the search comes round to itself."""
+        known = self._answers
         found = known.get(key)
         if found is None:
             # Inside another search, the answer depends on where that one began.
@@ -492,11 +473,8 @@ class Project:
 
     def bases_of(self, info: ClassInfo) -> list[ClassInfo]:
         """The class and those of its bases that the project holds, in the order in which methods are looked up."""
-        key = "bases", info
-        found = self._answers.get(key)
-        if found is not None:
-            return self._again(found)
-        return self._once(self._answers, key, lambda: _all_bases(info), [info], info.index)
+        bases: list[ClassInfo] = self._once(("bases", info), lambda: _all_bases(info), [info], info.index)
+        return bases
 
     def method(self, info: ClassInfo, name: str) -> FunctionInfo | None:
         """The method that an instance of the class has under a name."""
@@ -507,23 +485,20 @@ class Project:
 
     def outside_bases(self, info: ClassInfo) -> list[str]:
         """The names of those bases, near or far, that the project does not hold."""
-        key = "outside", info
-        found = self._answers.get(key)
-        if found is not None:
-            return self._again(found)
-        return self._once(self._answers, key, lambda: self._outside_bases(info), [], info.index)
 
-    def _outside_bases(self, info: ClassInfo) -> list[str]:
-        chain = self.bases_of(info)
-        return [b for c in chain for b in c.bases if b not in BUILTINS and c.index.class_named(b) is None]
+        def find() -> list[str]:
+            named = ((base, c.index) for c in self.bases_of(info) for base in c.bases if base not in BUILTINS)
+            return [base for base, index in named if index.class_named(base) is None]
+
+        bases: list[str] = self._once(("outside", info), find, [], info.index)
+        return bases
 
     def is_module(self, info: ClassInfo) -> bool:
         """True if the class is, or very likely is, an ``nn.Module``.
 
         A class with a ``forward`` and a base that cannot be found counts: nearly all such bases are modules.
         """
-        known: _Known[object, bool] = self._answers
-        return self._once(known, ("module", info), lambda: self._looks_like_module(info), False, info.index)
+        return bool(self._once(("module", info), lambda: self._looks_like_module(info), False, info.index))
 
     def _looks_like_module(self, info: ClassInfo) -> bool:
         outside = self.outside_bases(info)
