@@ -26,10 +26,10 @@ class Room(NamedTuple):
 
 STATIC = "model source rulebook"
 ROOMS = {
-    "model": Room("", 1266, 9),
-    "source": Room("model", 1904, 14),
+    "model": Room("", 1243, 9),
+    "source": Room("model", 1875, 14),
     "rulebook": Room("model source", 2633, 12),
-    "check": Room(STATIC, 12315, 45),
+    "check": Room(STATIC, 11970, 43),
     "fix": Room(f"{STATIC} check", 7651, 38),
     "recording": Room(STATIC, 8717, 43),
     "explanation": Room(f"{STATIC} check recording", 6536, 32),
