@@ -108,7 +108,11 @@ def compare(
     is no more of it than before.
     """
     looked_at = [one for one in allowed if was_checked(one)]
-    match = matched(looked_at, found, [_without_path, _without_function])
+    elsewhere: list[Callable[[KnownFinding], Hashable]] = [
+        lambda one: (one.function, one.rule, one.code),
+        lambda one: (one.path, one.rule, one.code),
+    ]
+    match = matched(looked_at, found, elsewhere)
     new = [finding for one in match.new for finding in one.findings]
     seen = set(looked_at)
     unchecked = [one for one in allowed if one not in seen]
@@ -127,14 +131,6 @@ def compare(
     return BaselineComparison(
         tuple(sorted(new, key=lambda finding: order[id(finding)])), known, gone, tuple(follows), len(unchecked)
     )
-
-
-def _without_path(one: KnownFinding) -> Hashable:
-    return one.function, one.rule, one.code
-
-
-def _without_function(one: KnownFinding) -> Hashable:
-    return one.path, one.rule, one.code
 
 
 VERSION = 1

@@ -171,8 +171,7 @@ def _cost(problems: Iterable[Problem]) -> float:
 
 def dearest_first(site: BreakSite) -> tuple[float, int, float]:
     """Sort key: by what a site cost in all passes, then the worst verdict first, then by what was compiled for it."""
-    price = site.price
-    cost, compiling = (price.cost or 0.0, price.compile_seconds) if price else (0.0, 0.0)
+    cost, compiling = (site.price.cost or 0.0, site.price.compile_seconds) if site.price else (0.0, 0.0)
     return -cost, _WORST_FIRST.index(site.verdict), -compiling
 
 

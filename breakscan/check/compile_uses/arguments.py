@@ -21,10 +21,15 @@ from breakscan.source.walking import Loop, is_name, reads, walk
 
 
 class ArgumentChange(Enum):
-    """The kind of change, as the form of an event."""
+    """The kind of value that changes, with the form of the event."""
 
-    NUMBER = "changing-number"
+    INT = "changing-int"
+    FLOAT = "changing-float"
     TEXT = "changing-text"
+
+    @property
+    def form(self) -> str:
+        return self.value if self is ArgumentChange.TEXT else "changing-number"
 
 
 _COUNTING = frozenset({"range", "tqdm.trange", "tqdm.auto.trange"})
@@ -47,7 +52,6 @@ class Changes:
         self.loops = step.loops
         self.loop = step.loops[-1] if step.loops else None
         self.names: dict[str, ArgumentChange] = {}
-        self.ints: set[str] = set()
         for loop in step.loops:
             if not isinstance(loop, ast.While):
                 self.add_head(loop.target, loop.iter)
@@ -57,39 +61,37 @@ class Changes:
 
     def of(self, node: ast.expr) -> ArgumentChange | None:
         """The change of an expression that is a Python number or string; else None."""
-        if isinstance(node, ast.Name):
-            return self.names.get(node.id)
-        if isinstance(node, ast.JoinedStr):
-            parts = [p.value for p in node.values if isinstance(p, ast.FormattedValue)]
-            return ArgumentChange.TEXT if any(self.of(part) for part in parts) else None
-        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-            return self.of(node.operand)
-        if isinstance(node, ast.BinOp) and not isinstance(node.op, ast.Mod):
-            return self._of_numbers([node.left, node.right])
-        return self._of_call(node) if isinstance(node, ast.Call) else None
+        match node:
+            case ast.Name(id=name):
+                return self.names.get(name)
+            case ast.JoinedStr(values=parts):
+                changes = any(self.of(part.value) for part in parts if isinstance(part, ast.FormattedValue))
+                return ArgumentChange.TEXT if changes else None
+            case ast.UnaryOp(op=ast.USub()):
+                return self.of(node.operand)
+            case ast.BinOp() if not isinstance(node.op, ast.Mod):
+                return self._of_numbers([node.left, node.right], keeps_ints=not isinstance(node.op, ast.Div))
+            case ast.Call(func=func, args=args):
+                called = self.survey.index.dotted(func)
+                if called in _CLOCKS_AND_DICE:
+                    return ArgumentChange.FLOAT
+                if called == "str" and len(args) == 1:
+                    return ArgumentChange.TEXT if self.of(args[0]) else None
+                return self._of_numbers(args, keeps_ints=False) if called in _OF_NUMBERS else None
+        return None
 
-    def _of_call(self, node: ast.Call) -> ArgumentChange | None:
-        name = self.survey.index.dotted(node.func)
-        if name in _CLOCKS_AND_DICE:
-            return ArgumentChange.NUMBER
-        if name == "str" and len(node.args) == 1:
-            return ArgumentChange.TEXT if self.of(node.args[0]) else None
-        return self._of_numbers(node.args) if name in _OF_NUMBERS else None
+    def is_number(self, node: ast.expr) -> bool:
+        """True if an expression is a number that changes."""
+        return self.of(node) in (ArgumentChange.INT, ArgumentChange.FLOAT)
 
-    def _of_numbers(self, operands: Sequence[ast.expr]) -> ArgumentChange | None:
+    def _of_numbers(self, operands: Sequence[ast.expr], *, keeps_ints: bool) -> ArgumentChange | None:
         """The change of a number that is computed from other numbers."""
-        found = [self.of(operand) for operand in operands]
-        fixed = [operand for operand, change in zip(operands, found, strict=True) if change is None]
-        changes = ArgumentChange.NUMBER in found and all(map(self._is_fixed_number, fixed))
-        return ArgumentChange.NUMBER if changes else None
-
-    def is_int(self, node: ast.expr) -> bool:
-        """True if a number that changes is an int in each iteration."""
-        if isinstance(node, ast.BinOp):
-            return not isinstance(node.op, ast.Div) and self.is_int(node.left) and self.is_int(node.right)
-        if isinstance(node, ast.Constant):
-            return type(node.value) is int
-        return isinstance(node, ast.Name) and node.id in self.ints
+        fixed = [operand for operand in operands if self.of(operand) is None]
+        if not any(map(self.is_number, operands)) or not all(map(self._is_fixed_number, fixed)):
+            return None
+        literals = (operand.value for operand in fixed if isinstance(operand, ast.Constant))
+        ints = [type(value) for value in literals].count(int) + [*map(self.of, operands)].count(ArgumentChange.INT)
+        return ArgumentChange.INT if keeps_ints and ints == len(operands) else ArgumentChange.FLOAT
 
     def _is_fixed_number(self, node: ast.expr) -> bool:
         if isinstance(node, ast.Constant):
@@ -114,52 +116,41 @@ class Changes:
         ):
             over = over.args[0]
         if isinstance(over, ast.Call):
-            counter = self._counter(target, over)
-            if isinstance(counter, ast.Name):
-                self._add_number(counter.id, is_int=True)
+            name = self.survey.index.dotted(over.func)
+            if name == "enumerate" and isinstance(target, ast.Tuple):
+                target = target.elts[0]
+            elif name not in _COUNTING or _runs_once(over):
+                return
+            if isinstance(target, ast.Name):
+                self.names[target.id] = ArgumentChange.INT
         elif isinstance(over, ast.List | ast.Tuple | ast.Set) and isinstance(target, ast.Name):
             values = {v.value for v in over.elts if isinstance(v, ast.Constant) and type(v.value) in (int, float)}
             if len(values) == len(over.elts) > 1:
-                self._add_number(target.id, is_int=all(type(v) is int for v in values))
+                are_ints = all(type(v) is int for v in values)
+                self.names[target.id] = ArgumentChange.INT if are_ints else ArgumentChange.FLOAT
         elif isinstance(over, ast.Name) and isinstance(target, ast.Name):
             made = [one.value for one in self.survey.bindings_of(over.id, self.scope)]
             if made and all(isinstance(m, ast.ListComp) and isinstance(m.elt, ast.JoinedStr) for m in made):
                 self.names[target.id] = ArgumentChange.TEXT
 
-    def _counter(self, target: ast.expr, over: ast.Call) -> ast.expr | None:
-        """The target that counts the iterations of a loop over ``range`` or ``enumerate``."""
-        name = self.survey.index.dotted(over.func)
-        if name in _COUNTING:
-            return None if _runs_once(over) else target
-        return target.elts[0] if name == "enumerate" and isinstance(target, ast.Tuple) else None
-
-    def _add_number(self, name: str, *, is_int: bool) -> None:
-        self.names[name] = ArgumentChange.NUMBER
-        if is_int:
-            self.ints.add(name)
-
     def _body(self, loop: Loop) -> None:
         """Finds counters that the body increments, and names for values computed from what changes."""
         for statement in self.scope.statements_in(loop):
-            if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
-                if self._counts(statement.target.id, statement, loop):
-                    self._add_number(statement.target.id, is_int=self.is_int(statement.value))
-            elif isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
-                change = self.of(statement.value)
-                name = statement.targets[0].id
-                if change is not None and self._is_bound_once(name, loop):
-                    self.names[name] = change
-                    if self.is_int(statement.value):
-                        self.ints.add(name)
+            change, target = None, None
+            if isinstance(statement, ast.AugAssign):
+                target = statement.target
+                if isinstance(target, ast.Name) and self._counts(target.id, statement, loop):
+                    is_int = isinstance(statement.value, ast.Constant) and type(statement.value.value) is int
+                    change = ArgumentChange.INT if is_int else ArgumentChange.FLOAT
+            elif isinstance(statement, ast.Assign):
+                target, change = statement.targets[0], self.of(statement.value)
+            if isinstance(target, ast.Name) and change and len(self.survey.bound_in(target.id, self.scope, loop)) == 1:
+                self.names[target.id] = change
 
     def _counts(self, name: str, statement: ast.AugAssign, loop: Loop) -> bool:
         """True if a name starts as a number before a loop, and the loop only adds a number to it."""
         start = self.survey.bound_before(name, self.scope, loop)
-        is_number = start is not None and _is_number(start.value)
-        return is_number and _is_number(statement.value) and self._is_bound_once(name, loop)
-
-    def _is_bound_once(self, name: str, loop: Loop) -> bool:
-        return len(self.survey.bound_in(name, self.scope, loop)) == 1
+        return start is not None and _is_number(start.value) and _is_number(statement.value)
 
 
 def _is_number(node: ast.expr | None) -> bool:
@@ -213,7 +204,7 @@ def _of_argument(survey: Survey, use: Use, changes: Changes, argument: ast.expr)
             return _passed(use, argument, "growing-container", grown.id, fact)
     change = changes.of(argument)
     if change is not None:
-        return _passed(use, argument, change.value, parameter, treated.value)
+        return _passed(use, argument, change.form, parameter, treated.value)
     return None
 
 
@@ -241,8 +232,7 @@ def _changes_size(argument: ast.expr, changes: Changes, survey: Survey) -> bool:
             loop.target.id for loop in changes.loops if isinstance(loop, ast.For) and isinstance(loop.target, ast.Name)
         }
         return any(
-            changes.of(size) is ArgumentChange.NUMBER or (isinstance(size, ast.Name) and size.id in taken)
-            for size in argument.args
+            changes.is_number(size) or (isinstance(size, ast.Name) and size.id in taken) for size in argument.args
         )
     if isinstance(argument, ast.Name):
         return _grows_by_cat(argument.id, changes, survey)
@@ -252,7 +242,7 @@ def _changes_size(argument: ast.expr, changes: Changes, survey: Survey) -> bool:
 def _moves_one_end(part: ast.Slice, changes: Changes) -> bool:
     ends = [end for end in (part.lower, part.upper) if end is not None]
     moving = [end for end in ends if any(reads(end, name) for name in changes.names)]
-    return part.step is None and len(moving) == 1 and changes.of(moving[0]) is ArgumentChange.NUMBER
+    return part.step is None and len(moving) == 1 and changes.is_number(moving[0])
 
 
 def _grows_by_cat(name: str, changes: Changes, survey: Survey) -> bool:
@@ -268,7 +258,7 @@ def _grows_by_cat(name: str, changes: Changes, survey: Survey) -> bool:
     if dotted in ("torch.cat", "torch.concat", "torch.hstack", "torch.vstack") and value.args:
         parts = value.args[0].elts if isinstance(value.args[0], ast.List | ast.Tuple) else []
         return len(parts) > 1 and any(isinstance(p, ast.Name) and p.id == name for p in parts)
-    return dotted in _MADE_WITH_SIZE and any(changes.of(size) is ArgumentChange.NUMBER for size in value.args)
+    return dotted in _MADE_WITH_SIZE and any(changes.is_number(size) for size in value.args)
 
 
 def _grows(name: str, loop: Loop, use: Use, survey: Survey) -> str | None:

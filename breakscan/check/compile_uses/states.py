@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from breakscan.check.compile_uses.arguments import Changes
+from breakscan.check.compile_uses.arguments import ArgumentChange, Changes
 from breakscan.check.compile_uses.parameters import parameter_of
 from breakscan.check.compile_uses.uses import BoundName, Compiled, Found, Survey, Use
 from breakscan.check.interpreter.signatures import State
@@ -28,10 +28,8 @@ def changing_attributes(survey: Survey) -> Iterator[Found]:
         if not isinstance(target, ast.Attribute) or not isinstance(target.value, ast.Name):
             continue
         changes = Changes(survey, step)
-        counts = isinstance(statement, ast.AugAssign) and isinstance(statement.value, ast.Constant)
-        if not (counts and type(getattr(statement.value, "value", None)) is int) and not (
-            changes.of(statement.value) and changes.is_int(statement.value)
-        ):
+        counts = isinstance(statement, ast.AugAssign) and type(getattr(statement.value, "value", None)) is int
+        if not counts and changes.of(statement.value) is not ArgumentChange.INT:
             continue
         for use in _uses_of(survey, target.value.id, step):
             if _reads(survey, use.compiled.target, target.attr):
@@ -183,16 +181,10 @@ def differing_instances(survey: Survey) -> Iterator[Found]:
                     changes.add_head(part.target, part.iter)
         for argument in (*call.args, *(k.value for k in call.keywords)):
             name = parameter_of(call, argument, start.node, True) if changes.of(argument) else None
-            for attribute in _stored_as(start, name) if name else ():
-                if reads_attribute(apart[owner], attribute):
-                    yield Found(EventKind.STORE, call, step, "differs-by-instance", f"self.{attribute}")
-
-
-def _stored_as(start: FunctionInfo, parameter: str) -> Iterator[str]:
-    """The attributes in which a method stores a parameter as it is."""
-    for node in start.own_nodes:
-        if isinstance(node, ast.Assign) and is_name(node.value, parameter):
-            yield from (t.attr for t in node.targets if isinstance(t, ast.Attribute) and is_name(t.value, "self"))
+            stored = [n for n in start.own_nodes if name and isinstance(n, ast.Assign) and is_name(n.value, name)]
+            for target in (target for node in stored for target in node.targets if isinstance(target, ast.Attribute)):
+                if is_name(target.value, "self") and reads_attribute(apart[owner], target.attr):
+                    yield Found(EventKind.STORE, call, step, "differs-by-instance", f"self.{target.attr}")
 
 
 def size_branches(
@@ -240,17 +232,12 @@ _TRAINS = ("backward", "autograd", "optim")
 
 def switched_state(survey: Survey) -> Iterator[Found]:
     """Calls under another grad mode or autocast than an earlier call."""
-    for compiled in {use.compiled: None for use in survey.uses}:
-        for scope, uses in _by_scope([use for use in survey.uses if use.compiled is compiled]).items():
-            if not _wrapped_again(compiled):
-                yield from _contexts(survey, scope, uses)
-
-
-def _by_scope(uses: list[Use]) -> dict[Scope, list[Use]]:
-    found: dict[Scope, list[Use]] = {}
-    for use in uses:
-        found.setdefault(use.step.scope, []).append(use)
-    return found
+    by_scope: dict[tuple[Compiled, Scope], list[Use]] = {}
+    for use in survey.uses:
+        by_scope.setdefault((use.compiled, use.step.scope), []).append(use)
+    for (compiled, scope), uses in by_scope.items():
+        if not _wrapped_again(compiled):
+            yield from _contexts(survey, scope, uses)
 
 
 def _wrapped_again(compiled: Compiled) -> bool:

@@ -93,10 +93,16 @@ def binary(left: Value, right: Value, op: ast.operator) -> Value:
     if isinstance(op, ast.Mult) and isinstance(right, Container):
         return container_of(item_of(right))
     if isinstance(op, ast.Add) and isinstance(left, Container) and isinstance(right, Container):
-        return _concatenated(left, right)
+        if left.elements is not None and right.elements is not None:
+            return container([*left.elements, *right.elements])
+        return container_of(join(item_of(left), item_of(right)))
     if isinstance(op, ast.Mod) and isinstance(left, Constant):
         return CONSTANT
-    return of_numbers(left, right) or _of_python_values(left, right)
+    if (number := of_numbers(left, right)) is not None:
+        return number
+    if isinstance(left, Unknown | Namespace) or isinstance(right, Unknown | Namespace):
+        return UNKNOWN
+    return SIZE if isinstance(left, Size) or isinstance(right, Size) else CONSTANT
 
 
 def _of_tensors(left: Value, right: Value, op: ast.operator) -> Value:
@@ -118,12 +124,6 @@ def is_by_data(tensors: list[Tensor]) -> bool:
     return any(v.by_data for v in tensors) and all(v.by_data or v.zero_dim for v in tensors)
 
 
-def _concatenated(left: Container, right: Container) -> Container:
-    if left.elements is not None and right.elements is not None:
-        return container([*left.elements, *right.elements])
-    return container_of(join(item_of(left), item_of(right)))
-
-
 def of_numbers(left: Value, right: Value) -> Value | None:
     """The result of an operation or comparison where one side is a number that is known only when the graph runs."""
     for value in (left, right):
@@ -137,12 +137,6 @@ def of_numbers(left: Value, right: Value) -> Value | None:
     if isinstance(left, PythonValue) and isinstance(right, PythonValue):
         return next((value for value in (left, right) if isinstance(value, ArrayNumber)), None)
     return None
-
-
-def _of_python_values(left: Value, right: Value) -> Value:
-    if isinstance(left, Unknown | Namespace) or isinstance(right, Unknown | Namespace):
-        return UNKNOWN
-    return SIZE if isinstance(left, Size) or isinstance(right, Size) else CONSTANT
 
 
 def has_number(left: Value, right: Value) -> bool:
@@ -374,23 +368,17 @@ def _compare_elements(frame: Frame, node: ast.Compare, op: ast.cmpop, left: Valu
             sure = min(known, *(value.sure for value in tensors))
             compared = replace(container(tensors), sure=sure, optional=doubt(*tensors))
             frame.emit(EventKind.CALL, node, callee=f"{kind}.{_ORDERS[type(op)]}", operand=compared)
-        if tensors or _differ(pair):
+        literals = [literal_of(value) for value in pair]
+        if tensors or (None not in literals and len(set(literals)) > 1):
             return
-
-
-def _differ(pair: list[Value]) -> bool:
-    """True if two values are known to be different."""
-    literals = [literal_of(value) for value in pair]
-    return None not in literals and len(set(literals)) > 1
 
 
 def _membership(frame: Frame, node: ast.Compare, left: Value, right: Value) -> Value:
     if isinstance(node.left, ast.Constant) and isinstance(node.left.value, str):
         return CONSTANT  # a tensor holds no strings: the other side is a dictionary
-    if isinstance(left, TensorNumber | DataSize) and isinstance(right, Container) and not right.mapping:
-        frame.emit(EventKind.BRANCH, node, form="in", operand=left, sure=left.sure)
-        return CONSTANT
-    if isinstance(left, DrawnNumber) and not (isinstance(right, Container) and right.mapping):
+    holds = isinstance(right, Container)
+    is_late = isinstance(left, DrawnNumber) or (holds and isinstance(left, TensorNumber | DataSize))
+    if is_late and not (isinstance(right, Container) and right.mapping):
         frame.emit(EventKind.BRANCH, node, form="in", operand=left, sure=left.sure)
         return CONSTANT
     subject = right if isinstance(right, Tensor) else left

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import string
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 from breakscan.check.interpreter.attributes import attribute_of, class_of_object, size_of
@@ -201,8 +201,7 @@ def builtin(frame: Frame, node: ast.Call, name: str, arguments: Arguments) -> Va
         emit_call(frame, node, name, arguments, Sure.CERTAIN)
     if name in _CALLS_METHOD and (result := call_own_method(frame, node, first, _CALLS_METHOD[name])) is not None:
         return result
-    handler = _BUILTIN_RESULTS.get(name)
-    return handler(frame, first, arguments, node) if handler else UNKNOWN
+    return _result(frame, node, name, first, arguments)
 
 
 def emit_sort(frame: Frame, node: ast.Call, values: Value, arguments: Arguments) -> None:
@@ -223,94 +222,66 @@ def _tensors_in(value: Value) -> Iterator[Tensor]:
         yield from _tensors_in(part)
 
 
-def _result_sequence(frame: Frame, first: Value, arguments: Arguments, node: ast.Call) -> Value:
-    if not arguments.positional:
-        return Container(keys=tuple(arguments.named.items()))
-    if isinstance(first, Container) and not first.mapping:
-        return first
-    return container_of(iterated(first))
-
-
-def _result_dict(frame: Frame, first: Value, arguments: Arguments, node: ast.Call) -> Value:
-    if not arguments.positional:
-        return Container(keys=tuple(arguments.named.items()), mapping=True)
-    if isinstance(first, Container) and first.mapping:
-        return first
-    pair = item_of(first)
-    elements = elements_of(pair) or ()
-    return container_of(elements[1] if len(elements) == 2 else UNKNOWN, mapping=True)
-
-
-def _result_extreme(frame: Frame, first: Value, arguments: Arguments, node: ast.Call) -> Value:
-    values = arguments.positional if len(arguments.positional) > 1 else [item_of(first)]
-    result = join_all(values) if values else UNKNOWN
-    return replace(result, zero_dim=True) if isinstance(result, Tensor) and isinstance(first, Tensor) else result
-
-
-def _result_truth(frame: Frame, first: Value, arguments: Arguments, node: ast.Call) -> Value:
-    inside = item_of(first)
-    return TensorNumber(inside.sure) if isinstance(first, Tensor) or isinstance(inside, Tensor) else CONSTANT
-
-
-def _result_type(frame: Frame, first: Value, arguments: Arguments, node: ast.Call) -> Value:
-    if isinstance(first, Instance | Module) and first.info is not None and len(node.args) == 1:
-        return class_of_object(first, first.info)
-    return CONSTANT
-
-
-def _result_slice(frame: Frame, first: Value, arguments: Arguments, node: ast.Call) -> Value:
-    """``slice(a, b)`` reads its bounds, as ``x[a:b]`` does."""
-    for bound in arguments.positional:
-        if isinstance(bound, Tensor):
-            frame.emit(EventKind.INDEX, node, form="slice", operand=bound, sure=bound.sure)
-    return CONSTANT
-
-
-def _result_getattr(frame: Frame, first: Value, arguments: Arguments, node: ast.Call) -> Value:
-    name = computed_name(frame, node.args[1]) if len(node.args) > 1 else None
-    if name is None:
-        return UNKNOWN
-    return attribute_matching(frame, first, name) if ANY in name else attribute_of(frame, node, first, name)
-
-
-def _result_setattr(frame: Frame, first: Value, arguments: Arguments, node: ast.Call) -> Value:
-    name = computed_name(frame, node.args[1]) if len(node.args) == 3 else None
-    if name is not None and isinstance(first, Module | Instance) and first.info is not None:
-        frame.program.attributes.store(first.info, name, arguments.positional[2])
-    return NONE
-
-
-def _result_super(frame: Frame, first: Value, arguments: Arguments, node: ast.Call) -> Value:
-    owner = frame.function.owner if frame.function is not None else None
-    return frame.program.attributes.base_instance(owner) if owner is not None else UNKNOWN
-
-
-def _result_map(frame: Frame, first: Value, arguments: Arguments, node: ast.Call) -> Value:
-    items = [item_of(v) for v in arguments.positional[1:]]
-    return container_of(frame.apply(node, first, Arguments(items, {})))
-
-
-_BUILTIN_RESULTS: dict[str, Callable[[Frame, Value, Arguments, ast.Call], Value]] = {
-    "len": lambda frame, first, arguments, node: size_of(first) if isinstance(first, Tensor) else CONSTANT,
-    **dict.fromkeys(("list", "tuple", "set", "sorted", "reversed", "iter"), _result_sequence),
-    "dict": _result_dict,
-    "slice": _result_slice,
-    "range": lambda frame, first, arguments, node: container_of(
-        CONSTANT if all(isinstance(v, Constant) for v in arguments.positional) else SIZE
-    ),
-    "enumerate": lambda frame, first, arguments, node: container_of(container([CONSTANT, iterated(first)])),
-    "zip": lambda frame, first, arguments, node: container_of(container([iterated(v) for v in arguments.positional])),
-    **dict.fromkeys(("max", "min"), _result_extreme),
-    **dict.fromkeys(("sum", "next"), lambda frame, first, arguments, node: iterated(first)),
-    **dict.fromkeys(("abs", "round", "pow"), lambda frame, first, arguments, node: first),
-    **dict.fromkeys(("any", "all"), _result_truth),
-    **dict.fromkeys(
-        ("str", "repr", "isinstance", "issubclass", "hasattr", "callable", "id", "print"),
-        lambda frame, first, arguments, node: CONSTANT,
-    ),
-    "type": _result_type,
-    "getattr": _result_getattr,
-    "setattr": _result_setattr,
-    "super": _result_super,
-    "map": _result_map,
-}
+def _result(frame: Frame, node: ast.Call, name: str, first: Value, arguments: Arguments) -> Value:
+    match name:
+        case "len":
+            return size_of(first) if isinstance(first, Tensor) else CONSTANT
+        case "list" | "tuple" | "set" | "sorted" | "reversed" | "iter":
+            if not arguments.positional:
+                return Container(keys=tuple(arguments.named.items()))
+            return first if isinstance(first, Container) and not first.mapping else container_of(iterated(first))
+        case "dict":
+            if not arguments.positional:
+                return Container(keys=tuple(arguments.named.items()), mapping=True)
+            if isinstance(first, Container) and first.mapping:
+                return first
+            pair = elements_of(item_of(first)) or ()
+            return container_of(pair[1] if len(pair) == 2 else UNKNOWN, mapping=True)
+        case "slice":  # it reads its bounds, as `x[a:b]` does
+            for bound in arguments.positional:
+                if isinstance(bound, Tensor):
+                    frame.emit(EventKind.INDEX, node, form="slice", operand=bound, sure=bound.sure)
+            return CONSTANT
+        case "range":
+            known = all(isinstance(v, Constant) for v in arguments.positional)
+            return container_of(CONSTANT if known else SIZE)
+        case "enumerate":
+            return container_of(container([CONSTANT, iterated(first)]))
+        case "zip":
+            return container_of(container([iterated(v) for v in arguments.positional]))
+        case "max" | "min":
+            values = arguments.positional if len(arguments.positional) > 1 else [item_of(first)]
+            result = join_all(values)
+            if isinstance(result, Tensor) and isinstance(first, Tensor):
+                return replace(result, zero_dim=True)
+            return result
+        case "sum" | "next":
+            return iterated(first)
+        case "abs" | "round" | "pow":
+            return first
+        case "any" | "all":
+            inside = item_of(first)
+            return TensorNumber(inside.sure) if isinstance(first, Tensor) or isinstance(inside, Tensor) else CONSTANT
+        case "str" | "repr" | "isinstance" | "issubclass" | "hasattr" | "callable" | "id" | "print":
+            return CONSTANT
+        case "type":
+            if isinstance(first, Instance | Module) and first.info is not None and len(node.args) == 1:
+                return class_of_object(first, first.info)
+            return CONSTANT
+        case "getattr":
+            key = computed_name(frame, node.args[1]) if len(node.args) > 1 else None
+            if key is None:
+                return UNKNOWN
+            return attribute_matching(frame, first, key) if ANY in key else attribute_of(frame, node, first, key)
+        case "setattr":
+            key = computed_name(frame, node.args[1]) if len(node.args) == 3 else None
+            if key is not None and isinstance(first, Module | Instance) and first.info is not None:
+                frame.program.attributes.store(first.info, key, arguments.positional[2])
+            return NONE
+        case "super":
+            owner = frame.function.owner if frame.function is not None else None
+            return frame.program.attributes.base_instance(owner) if owner is not None else UNKNOWN
+        case "map":
+            items = [item_of(v) for v in arguments.positional[1:]]
+            return container_of(frame.apply(node, first, Arguments(items, {})))
+    return UNKNOWN

@@ -23,7 +23,6 @@ from breakscan.check.interpreter.values import (
 )
 from breakscan.model.findings import Condition, ConditionKind
 from breakscan.rulebook.events import Argument, EventKind
-from breakscan.rulebook.torch_facts.table import Skipped
 from breakscan.source.walking import is_name
 
 
@@ -104,23 +103,12 @@ SKIPPED = "skipped"
 
 def emit_skippable(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments, sure: Sure = Sure.CERTAIN) -> None:
     """Emits a call by its dotted name."""
-    known = _how_sure(frame.api.skipped, dotted)
-    if known is None:
-        emit_call(frame, node, dotted, arguments, sure)
+    if frame.api.skipped.by_rule(dotted):
+        emit_call(frame, node, dotted, arguments, sure, SKIPPED)
+    elif frame.api.skipped.in_practice(dotted):
+        emit_call(frame, node, dotted, arguments, min(sure, Sure.LIKELY), SKIPPED)
     else:
-        emit_call(frame, node, dotted, arguments, min(sure, known), SKIPPED)
-
-
-def is_skipped(frame: Frame, dotted: str) -> bool:
-    """True if the rules of Dynamo say that a name is not traced."""
-    return frame.api.skipped.by_rule(dotted)
-
-
-def _how_sure(skipped: Skipped, dotted: str) -> Sure | None:
-    """The confidence that a name is not traced."""
-    if skipped.by_rule(dotted):
-        return Sure.CERTAIN
-    return Sure.LIKELY if skipped.in_practice(dotted) else None
+        emit_call(frame, node, dotted, arguments, sure)
 
 
 def emit_iteration(frame: Frame, node: ast.expr, iterable: Instance) -> None:

@@ -55,6 +55,7 @@ from breakscan.model.findings import Condition, ConditionKind, Mode
 from breakscan.rulebook.events import EventKind
 from breakscan.rulebook.torch_facts.not_measured import DISTINCTIVE_METHODS, RETURN_THE_MODULE, SUGGESTIVE_METHODS
 from breakscan.rulebook.torch_facts.table import SETS_THE_REDUCTION
+from breakscan.source.walking import is_name
 
 _OPTIMIZER = "torch.optim.Optimizer"
 _HOOK = ("register_", "_hook")
@@ -171,28 +172,20 @@ _OF_MODULES = frozenset({"__getstate__", "__repr__"})
 def emit_super_slot(frame: Frame, node: ast.Call) -> None:
     """Emits ``super().__hash__()`` and the like, where no base in Python has the method."""
     func = node.func
-    if not isinstance(func, ast.Attribute) or func.attr not in _OF_OBJECT or not _is_super(func.value):
-        return
     owner = frame.function.owner if frame.function is not None else None
-    if owner is None:
+    if owner is None or not isinstance(func, ast.Attribute) or func.attr not in _OF_OBJECT:
+        return
+    if not isinstance(func.value, ast.Call) or not is_name(func.value.func, "super"):
         return
     project = frame.program.project
     outside = project.outside_bases(owner)
     chain = project.bases_of(owner)
-    if any(base != "torch.nn.Module" for base in outside) or any(map(_has_builtin_base, chain)):
+    builtin_bases = {base for one in chain for base in one.bases if base in BUILTINS} - {"object"}  # Dynamo knows these
+    if builtin_bases or any(base != "torch.nn.Module" for base in outside):
         return
     found = _OF_OBJECT - _OF_MODULES if outside else _OF_OBJECT
     if func.attr in found and not any(func.attr in base.methods for base in chain[1:]):
         frame.emit(EventKind.CALL, node, callee=f"super.{func.attr}")
-
-
-def _is_super(node: ast.expr) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "super"
-
-
-def _has_builtin_base(info: ClassInfo) -> bool:
-    """True if a class has a base such as ``list``, whose methods Dynamo knows."""
-    return any(base != "object" and base in BUILTINS for base in info.bases)
 
 
 TYPED_DICT = "typing.TypedDict"

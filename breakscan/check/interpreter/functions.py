@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from breakscan.check.interpreter.frame import Frame, Interpreter
-from breakscan.check.interpreter.signatures import CallPath, ParameterChange, State
+from breakscan.check.interpreter.signatures import ParameterChange, State
 from breakscan.check.interpreter.statements import returned_value, run_body, run_statement
 from breakscan.check.interpreter.value_log import Notes
 from breakscan.check.interpreter.values import (
@@ -282,8 +282,10 @@ class Functions:
             single = self._single_calls
             known = not isinstance(declared, Unknown)
             return declared if known else single.result(info, given, closure, traced=frame.traced)
-        if self._exhausted(info):
-            return declared
+        if info.index is not self._program.index and info not in self.states:
+            self._borrowed += 1
+            if self._borrowed > MOST_BORROWED:
+                return declared
         result = self._returned(frame, node, info, given, closure)
         if info.is_generator:
             return container_of(item_of(declared))
@@ -307,9 +309,12 @@ class Functions:
             state.callers[frame.function] = None
             return state.returns
         change = self._join_arguments(info, state, given)
-        if self._join_path(state, frame.path_to(node, info)):
+        path = frame.path_to(node, info)
+        joined = path if state.path is None else state.path.joined(path)
+        if state.ran and state.path is not None and joined != state.path:
             # Less holds than before: not one of the changes that never settle.
             self._queue[info] = None
+        state.path = joined
         if info.nested and (is_new or state.chosen is not None):
             change = max(change, _choose(frame, state, is_new))
         if state.place is Place.PLAIN and place is not Place.PLAIN:
@@ -337,13 +342,6 @@ class Functions:
             caller.calls.add(info)
             state.region = state.region or caller.region
         return state
-
-    def _join_path(self, state: State, path: CallPath) -> bool:
-        """Adds a path by which a function is called.  Returns whether that changes what holds."""
-        joined = path if state.path is None else state.path.joined(path)
-        changed = state.path is not None and joined != state.path
-        state.path = joined
-        return changed and state.ran
 
     def _join_arguments(self, info: FunctionInfo, state: State, given: Arguments) -> ParameterChange:
         was_mixed = state.mixed
@@ -397,13 +395,6 @@ class Functions:
                 own.calls |= lent.calls
                 own.handles_tensors = own.handles_tensors or lent.handles_tensors
         self._lent = []
-
-    def _exhausted(self, info: FunctionInfo) -> bool:
-        """True if a function of another file is left alone, for so much of other files has been interpreted."""
-        if info.index is self._program.index or info in self.states:
-            return False
-        self._borrowed += 1
-        return self._borrowed > MOST_BORROWED
 
     def _update(self, info: FunctionInfo, state: State, change: ParameterChange) -> None:
         """Interprets a function for the first time, or again for arguments that have changed: at once where the

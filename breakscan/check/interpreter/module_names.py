@@ -257,7 +257,11 @@ class ModuleNames:
         if known is None:
             known = self._assigned[index] = {}
             names = self._read(index, known)
-            known.update({name: _as_input(value) for name, value in names.items()})
+            for name, value in names.items():
+                # In compiled code, any code may assign another constant later, and no tensor is its own.
+                if isinstance(value, Tensor) and value.intermediate:
+                    value = replace(value, intermediate=False)
+                known[name] = CONSTANT if literal_of(value) is not None else value
         return known
 
     def look_up(self, name: str, index: ModuleIndex) -> Value:
@@ -300,10 +304,3 @@ class ModuleNames:
             value = self.assigned(found.index).get(found.name, UNKNOWN)
             return value if not isinstance(value, Unknown) else Namespace(name=dotted)
         return Namespace(name=dotted)
-
-
-def _as_input(value: Value) -> Value:
-    """The value of a global in compiled code: any code may assign another constant later, and no tensor is its own."""
-    if isinstance(value, Tensor) and value.intermediate:
-        return replace(value, intermediate=False)
-    return CONSTANT if literal_of(value) is not None else value

@@ -425,7 +425,9 @@ def _narrow_compare(frame: Frame, test: ast.Compare, outcome: bool) -> list[Cond
         usual = _known_comparison(frame, test, by_default=True)
         if usual is not None:
             return [has_outcome(test, outcome)] if usual is not outcome else []
-        return _device_or_dtype(test, outcome) or _is_single_number(test, outcome)
+        if any(map(_is_device_or_dtype, (test.left, *test.comparators))):
+            return [has_outcome(test, outcome)]
+        return _is_single_number(test, outcome)
     key, value = _key(subject), _known(frame, subject)
     if key is None or value is None:
         return []
@@ -434,11 +436,6 @@ def _narrow_compare(frame: Frame, test: ast.Compare, outcome: bool) -> list[Cond
         return []
     frame.names[key] = replace(value, maybe_none=False, optional=None)
     return [value.optional] if value.optional else []
-
-
-def _device_or_dtype(test: ast.Compare, outcome: bool) -> list[Condition]:
-    asks = any(map(_is_device_or_dtype, (test.left, *test.comparators)))
-    return [has_outcome(test, outcome)] if asks else []
 
 
 def _is_single_number(test: ast.Compare, outcome: bool) -> list[Condition]:

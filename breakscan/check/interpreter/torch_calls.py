@@ -6,7 +6,7 @@ import ast
 from dataclasses import replace
 
 from breakscan.check.interpreter.attributes import found_by_data, is_size_by_data, keeps_size_by_data
-from breakscan.check.interpreter.call_event import emit_call, emit_skippable, is_skipped
+from breakscan.check.interpreter.call_event import emit_call, emit_skippable
 from breakscan.check.interpreter.frame import Frame
 from breakscan.check.interpreter.values import (
     CONSTANT,
@@ -368,7 +368,7 @@ def torch_function(frame: Frame, node: ast.Call, dotted: str, last: str, argumen
         data = arguments.get(0, "data") or CONSTANT
         frame.emit(EventKind.CONSTRUCT, node, form="parameter", callee="torch.nn.Parameter", operand=data)
         return Tensor(parameter=True)
-    if dotted.startswith("torch.Tensor.") and arguments.positional and not is_skipped(frame, dotted):
+    if dotted.startswith("torch.Tensor.") and arguments.positional and not frame.api.skipped.by_rule(dotted):
         first = arguments.positional[0]
         owner = first if isinstance(first, Tensor) else Tensor(first.sure)
         return tensor_method(frame, node, owner, last, Arguments(arguments.positional[1:], arguments.named))

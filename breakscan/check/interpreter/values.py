@@ -73,6 +73,8 @@ class Value:
     """
 
     kind: ClassVar[str]
+    says: ClassVar[frozenset[str] | None] = None
+    """Its words, where they are not its kind."""
 
     sure: Sure = Sure.CERTAIN
     maybe_none: bool = False
@@ -80,7 +82,7 @@ class Value:
 
     def words(self) -> frozenset[str]:
         """Every word of ``breakscan.rulebook.events.OPERANDS`` that is true of the value."""
-        return frozenset({self.kind})
+        return self.says or frozenset({self.kind})
 
 
 @dataclass(slots=True, unsafe_hash=True)
@@ -138,9 +140,7 @@ class ArrayNumber(PythonValue):
     __slots__ = ()
 
     kind = "array"
-
-    def words(self) -> frozenset[str]:
-        return frozenset({"unknown"})
+    says = frozenset({"unknown"})
 
 
 class DrawnNumber(PythonValue):
@@ -149,9 +149,7 @@ class DrawnNumber(PythonValue):
     __slots__ = ()
 
     kind = "drawn"
-
-    def words(self) -> frozenset[str]:
-        return frozenset({"constant", "number:drawn"})
+    says = frozenset({"constant", "number:drawn"})
 
 
 class Pointer(PythonValue):
@@ -160,9 +158,7 @@ class Pointer(PythonValue):
     __slots__ = ()
 
     kind = "pointer"
-
-    def words(self) -> frozenset[str]:
-        return frozenset({"constant", "number:pointer"})
+    says = frozenset({"constant", "number:pointer"})
 
 
 class Size(PythonValue):
@@ -177,9 +173,7 @@ class DataSize(Size):
     """A size that depends on what is in a tensor, or what is computed from one."""
 
     __slots__ = ()
-
-    def words(self) -> frozenset[str]:
-        return frozenset({"shape", "shape:by-data"})
+    says = frozenset({"shape", "shape:by-data"})
 
 
 @dataclass(slots=True, unsafe_hash=True)
@@ -247,9 +241,7 @@ class Namespace(Value):
 
     name: str = ""
     bound: Value | None = None
-
-    def words(self) -> frozenset[str]:
-        return frozenset({"unknown"})
+    says = frozenset({"unknown"})
 
 
 @dataclass(slots=True, unsafe_hash=True)
@@ -270,14 +262,10 @@ class Function(Defined):
     closure: dict[str, Value] | None = field(default=None, compare=False, hash=False)
 
     def words(self) -> frozenset[str]:
-        return frozenset({"unknown", "function:captures"} if self._captures() else {"unknown"})
-
-    def _captures(self) -> bool:
-        """True if it uses what is no constant of the function around it."""
-        if self.info is None or self.closure is None:
-            return False
-        captured = (self.closure[name] for name in self.info.free_names & self.closure.keys())
-        return any(isinstance(value, Tensor | TensorNumber | Module | Instance) for value in captured)
+        closure = self.closure or {}
+        captured = (closure[name] for name in (self.info.free_names & closure.keys() if self.info and closure else ()))
+        is_captured = any(isinstance(value, Tensor | TensorNumber | Module | Instance) for value in captured)
+        return frozenset({"unknown", "function:captures"} if is_captured else {"unknown"})
 
 
 @dataclass(slots=True, unsafe_hash=True)
@@ -512,18 +500,10 @@ def _join_same(a: Value, b: Value) -> Value:
         by_default = a.by_default or b.by_default
         return Constant(sure, maybe_none, optional, a.literal if same else None, by_default, truth)
     if isinstance(a, Container) and isinstance(b, Container):
-        return Container(sure, maybe_none, optional, *_join_parts(a, b), a.mapping or b.mapping)
+        other = dict(b.keys)
+        keys = tuple((key, join(value, other[key])) for key, value in a.keys if key in other)
+        return Container(sure, maybe_none, optional, *_join_elements(a, b), keys, a.mapping or b.mapping)
     return replace(a, sure=sure, maybe_none=maybe_none, optional=optional)
-
-
-_Parts = tuple[tuple[Value, ...] | None, Value | None, tuple[tuple[str, Value], ...]]
-
-
-def _join_parts(a: Container, b: Container) -> _Parts:
-    """The elements, the element and the keys of one of two containers."""
-    other = dict(b.keys)
-    keys = tuple((key, join(value, other[key])) for key, value in a.keys if key in other)
-    return *_join_elements(a, b), keys
 
 
 def _join_elements(a: Container | Module, b: Container | Module) -> tuple[tuple[Value, ...] | None, Value | None]:

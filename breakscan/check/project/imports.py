@@ -326,7 +326,9 @@ class Project:
 
     def find(self, dotted: str, index: ModuleIndex) -> Definition | None:
         """The definition that a dotted name in a file refers to, if a file of the project has it."""
-        return self._once(("find", index.roots, dotted), lambda: self._find(dotted.split("."), index), None, None)
+        key = "find", index.roots, dotted
+        found: Definition | None = self._once(key, lambda: self._find(dotted.split("."), index), None, None)
+        return found
 
     def once(self, key: object, index: ModuleIndex, find: Callable[[], Answer]) -> Answer:
         """The answer to any question about a file, under a key of its own; it is looked for once."""

@@ -282,7 +282,9 @@ def _define(index: ModuleIndex, body: list[ast.stmt], prefix: str, owner: ClassI
                 index.functions[node.name] = info
             _define(index, node.body, f"{prefix}{node.name}.<locals>.", None, nested=True)
         elif isinstance(node, ast.ClassDef):
-            bases = tuple(_base_name(index, b) for b in node.bases if not isinstance(b, ast.Starred))
+            # The name of `Base[int]` is `Base`.
+            named = (base.value if isinstance(base, ast.Subscript) else base for base in node.bases)
+            bases = tuple(index.dotted(base) or "?" for base in named if not isinstance(base, ast.Starred))
             made = ClassInfo(node, prefix + node.name, index, bases, {}, decorator_names(index, node.decorator_list))
             if not nested:
                 index.classes[node.name] = made
@@ -298,11 +300,6 @@ _SIMPLE = frozenset(
     {ast.Expr, ast.Assign, ast.Return, ast.AugAssign, ast.AnnAssign, ast.Raise, ast.Assert, ast.Pass, ast.Delete}
 )
 """Statements that hold no others, and define nothing but names."""
-
-
-def _base_name(index: ModuleIndex, node: ast.expr) -> str:
-    """The name of a base class; ``Base[int]`` is ``Base``."""
-    return index.dotted(node.value if isinstance(node, ast.Subscript) else node) or "?"
 
 
 def _assign(index: ModuleIndex, node: ast.stmt) -> None:
