@@ -42,3 +42,21 @@ def marked(check: Callable[..., CheckResult]) -> Callable[..., None]:
         assert {(f.site.line, f.rule) for f in result.findings} == wanted
 
     return run
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Callable[..., CheckResult]:
+    """Checks a project, given as the texts of its files by name; ``only`` names those that are asked for."""
+
+    def run(files: dict[str, str], only: list[str] | None = None, **settings: object) -> CheckResult:
+        for name, text in files.items():
+            path = tmp_path / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(textwrap.dedent(text), encoding="utf-8")
+        wanted = {"target_torch": "2.13", "regions": "roots", **settings}
+        paths = sorted(tmp_path / name for name in only or files)
+        result = check_paths(paths, Settings(root=tmp_path, **wanted))  # type: ignore[arg-type]
+        assert not result.errors
+        return result
+
+    return run

@@ -14,20 +14,9 @@ def finding(confidence: Confidence, severity: Severity, region: Region) -> Findi
     verdict = Verdict.EAGER if severity is Severity.ERROR else Verdict.SPLITS
     place = Place.LOOP if severity is Severity.ERROR else Place.PLAIN
     return Finding(
-        "BRK101",
-        "branch-on-tensor",
-        Kind.GRAPH_BREAK,
-        severity,
-        confidence,
-        "m",
-        SITE,
-        "helper",
-        region,
-        (),
-        "2.13",
-        verdict,
-        place,
-    )
+        "BRK101", "branch-on-tensor", Kind.GRAPH_BREAK, severity, confidence, "m", SITE, "helper", region, (), "2.13",
+        verdict, place,
+    )  # fmt: skip
 
 
 def test_the_surest_and_then_the_worst_stays_with_the_root_that_the_program_compiles() -> None:

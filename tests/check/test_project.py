@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from breakscan.check.pipeline.check import check_paths
 from breakscan.check.pipeline.check_file import FileChecker
 from breakscan.check.project import imports
 from breakscan.model.findings import CheckResult
@@ -17,24 +15,6 @@ from breakscan.rulebook.config import Settings
 BREAKS = "def helper(x):\n    if x.sum() > 0:\n        return x\n    return -x\n"
 HELPER = "import torch\n\n\n" + BREAKS
 TRAIN = "import torch\nfrom ops import helper\n\n\n@torch.compile\ndef step(x: torch.Tensor):\n    return helper(x)\n"
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Callable[..., CheckResult]:
-    """Checks a project, given as the texts of its files by name; ``only`` names those that are asked for."""
-
-    def run(files: dict[str, str], only: list[str] | None = None, **settings: object) -> CheckResult:
-        for name, text in files.items():
-            path = tmp_path / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(textwrap.dedent(text), encoding="utf-8")
-        wanted = {"target_torch": "2.13", "regions": "roots", **settings}
-        paths = sorted(tmp_path / name for name in only or files)
-        result = check_paths(paths, Settings(root=tmp_path, **wanted))  # type: ignore[arg-type]
-        assert not result.errors
-        return result
-
-    return run
 
 
 def places(result: CheckResult, folder: Path) -> set[tuple[str, int]]:
@@ -116,13 +96,8 @@ def test_a_module_that_another_file_compiles(project, tmp_path: Path, body: str)
     (finding,) = result.findings
     assert finding.region is not None
     assert (Path(finding.region.path).name, finding.region.entry) == ("train.py", "Block.forward")
-
-
-def test_what_a_root_compiles_is_said_to_be_compiled_from_there(project, tmp_path: Path) -> None:
-    files = {"train.py": "import torch\nfrom model import Block\n\nmodel = torch.compile(Block())\n", "model.py": MODEL}
-    (finding,) = project(files, regions="auto").findings
-    assert finding.region is not None
-    assert (Path(finding.region.path).name, finding.region.line) == ("train.py", 4)
+    again = project({"train.py": train, "model.py": MODEL}, regions="auto").findings
+    assert [one.region for one in again] == [finding.region]
 
 
 def test_a_script_in_a_package_imports_what_lies_next_to_it(project, tmp_path: Path) -> None:

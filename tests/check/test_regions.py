@@ -154,18 +154,11 @@ class Net(nn.Module):
 @pytest.mark.parametrize(
     ("name", "functions"), [("augment.py", {"Net.forward"}), ("layers.py", {"Flip.forward", "Net.forward"})]
 )
-def test_augmentations_are_not_assumed_to_be_compiled(name: str, functions: set[str], tmp_path: Path) -> None:
-    path = tmp_path / name
-    path.write_text(AUGMENTATIONS, encoding="utf-8")
-    found = check_paths([path], Settings(root=tmp_path, target_torch="2.13")).findings
-    assert {f.function for f in found} == functions
+def test_augmentations_are_not_assumed_to_be_compiled(project, name: str, functions: set[str]) -> None:
+    assert {f.function for f in project({name: AUGMENTATIONS}, regions="auto").findings} == functions
 
 
 FITS = """
-import torch
-from torch import nn
-
-
 class Temperature(nn.Module):
     def __init__(self, model):
         super().__init__()
@@ -186,11 +179,8 @@ class Scaled(Temperature):
 """
 
 
-def test_a_forward_that_creates_an_optimizer_is_not_assumed_to_be_compiled(tmp_path: Path) -> None:
-    path = tmp_path / "calibration.py"
-    path.write_text(FITS, encoding="utf-8")
-    found = check_paths([path], Settings(root=tmp_path, target_torch="2.13")).findings
-    assert {f.function for f in found} == {"Scaled.forward"}
+def test_a_forward_that_creates_an_optimizer_is_not_assumed_to_be_compiled(check) -> None:
+    assert {f.function for f in check(FITS).findings} == {"Scaled.forward"}
 
 
 NET = """
@@ -285,23 +275,16 @@ HELPER = "import torch\n@torch.compile\ndef scale(x):\n    return x * 2\n"
     ],
 )
 def test_what_a_project_that_compiles_by_name_does_not_compile_is_apart(
-    train: str, shown: set[int], elsewhere: set[int], tmp_path: Path
+    project, train: str, shown: set[int], elsewhere: set[int]
 ) -> None:
-    files = {"model.py": MODEL, "train.py": train, "tools.py": ""}
-    if "tools" in train:
-        files["tools.py"] = "import torch\ndef speed_up(model):\n    model.compile()\n"
-    for name, text in files.items():
-        (tmp_path / name).write_text(text)
-    result = check_paths([tmp_path / name for name in files], Settings(root=tmp_path))
+    tools = "import torch\ndef speed_up(model):\n    model.compile()\n" if "tools" in train else ""
+    result = project({"model.py": MODEL, "train.py": train, "tools.py": tools}, regions="auto")
     assert {one.site.line for one in result.findings} == shown
     assert {one.site.line for one in result.elsewhere} == elsewhere
 
 
-def test_modules_of_tests_are_not_assumed_to_be_compiled(tmp_path: Path) -> None:
-    (tmp_path / "tests").mkdir()
-    path = tmp_path / "tests" / "models.py"
-    path.write_text(MODEL)
-    assert not check_paths([path], Settings(root=tmp_path)).findings
+def test_modules_of_tests_are_not_assumed_to_be_compiled(project) -> None:
+    assert not project({"tests/models.py": MODEL}, regions="auto").findings
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
-from breakscan.check.pipeline.check import check_paths
 from breakscan.model.findings import CheckResult, Verdict
-from breakscan.rulebook.config import Settings
 
 _ALL = {"regions": "all"}
 
@@ -68,11 +65,8 @@ class Model(nn.Module):
 }
 
 
-def test_a_tensor_that_comes_late_reaches_what_a_decorator_of_another_file_calls(tmp_path: Path) -> None:
-    for name, text in WRAPPED.items():
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    settings = Settings(root=tmp_path, target_torch="2.13")
-    found = check_paths([tmp_path / name for name in WRAPPED], settings).findings
-    assert [(f.site.path.rsplit("/", 1)[-1], f.site.line, f.rule) for f in found if f.rule == "BRK101"] == [
-        ("library.py", 7, "BRK101")
-    ]
+def test_a_tensor_that_comes_late_reaches_what_a_decorator_of_another_file_calls(
+    project: Callable[..., CheckResult],
+) -> None:
+    found = [f.site for f in project(WRAPPED, regions="auto").findings if f.rule == "BRK101"]
+    assert [(site.path.rsplit("/", 1)[-1], site.line) for site in found] == [("library.py", 7)]

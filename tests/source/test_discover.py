@@ -139,28 +139,19 @@ def test_excludes_hold_by_name_elsewhere(tree: Path, tmp_path_factory: pytest.Te
     assert [path.name for path in discovery.files] == ["y.py"]
 
 
-def test_a_loop_of_folders_ends(tree: Path) -> None:
-    make(tree, "a/x.py")
-    (tree / "a" / "again").symlink_to(tree / "a", target_is_directory=True)
-    assert found(tree) == ["a/x.py"]
-
-
-def test_a_named_link_to_a_folder_is_followed(tree: Path) -> None:
-    make(tree, "a/x.py")
-    (tree / "link").symlink_to(tree / "a", target_is_directory=True)
-    assert found(tree, "link") == ["link/x.py"]
-
-
-def test_a_link_to_a_file_is_a_file(tree: Path) -> None:
-    make(tree, "a/x.txt")
-    (tree / "y.py").symlink_to(tree / "a" / "x.txt")
-    assert found(tree) == ["y.py"]
-
-
-def test_a_folder_called_py_is_a_folder(tree: Path) -> None:
-    make(tree, "a.py/x.py")
-    (tree / "b.py").symlink_to(tree / "a.py", target_is_directory=True)
-    assert found(tree) == ["a.py/x.py"]
+@pytest.mark.parametrize(
+    ("file", "link", "to", "paths", "left"),
+    [
+        ("a/x.py", "a/again", "a", [], ["a/x.py"]),  # a loop of folders
+        ("a/x.py", "link", "a", ["link"], ["link/x.py"]),  # a link to a folder that is named
+        ("a/x.txt", "y.py", "a/x.txt", [], ["y.py"]),
+        ("a.py/x.py", "b.py", "a.py", [], ["a.py/x.py"]),  # a folder called .py is a folder
+    ],
+)
+def test_links(tree: Path, file: str, link: str, to: str, paths: list[str], left: list[str]) -> None:
+    make(tree, file)
+    (tree / link).symlink_to(tree / to, target_is_directory=(tree / to).is_dir())
+    assert found(tree, *paths) == left
 
 
 def test_a_path_that_does_not_exist_is_an_error_and_the_rest_is_taken(tree: Path) -> None:

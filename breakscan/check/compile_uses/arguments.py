@@ -136,7 +136,8 @@ class Changes:
     def _body(self, loop: Loop) -> None:
         """Finds counters that the body increments, and names for values computed from what changes."""
         for statement in self.scope.statements_in(loop):
-            change, target = None, None
+            change: ArgumentChange | None = None
+            target: ast.expr | None = None
             if isinstance(statement, ast.AugAssign):
                 target = statement.target
                 if isinstance(target, ast.Name) and self._counts(target.id, statement, loop):
