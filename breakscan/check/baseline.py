@@ -22,9 +22,9 @@ from breakscan.source.writing import is_count, is_text, not_ours, read_committed
 
 @dataclass(frozen=True, slots=True)
 class KnownFinding:
-    """All findings of one rule on lines of one text in a function, ``count`` of them.  ``path`` has slashes, and is
-    relative to the folder of the file that the finding is kept in.  ``findings`` are those of the present code, in
-    the order of their lines."""
+    """The findings of one rule on lines of one text in a function, ``count`` of them.  ``path`` has slashes, and is
+    relative to the folder of the file that keeps them.  ``findings`` are those of the present code, in the order of
+    lines."""
 
     path: str
     function: str | None
@@ -39,8 +39,7 @@ class KnownFinding:
 
 
 def checked_lines(path: str) -> list[str]:
-    """The lines that the findings of a file count: of a notebook, those of its code cells.  None where the file is not
-    what was checked any more."""
+    """The lines that the findings of a file count: of a notebook, its code.  None where it is another file now."""
     try:
         return python_text(read_source(Path(path), path), path, path).split("\n")
     except SourceProblem:
@@ -72,8 +71,7 @@ def known_findings(
 
 
 def relative(path: str, folder: str, here: str | None = None) -> str:
-    """A path relative to a folder, with slashes.  The path is absolute, or relative to ``here``, by default the working
-    directory."""
+    """A path, absolute or below ``here`` (by default the working directory), relative to a folder, with slashes."""
     full = os.path.abspath(os.path.join(here or "", path))
     try:
         return os.path.relpath(full, folder).replace(os.sep, "/")
@@ -225,8 +223,7 @@ def _order(one: KnownFinding) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class CheckedPaths:
-    """The absolute paths that were named, and the files that were read below them.  ``complete`` says that these are
-    all files there."""
+    """The absolute paths that were named, and the files that were read below them: all of them if ``complete``."""
 
     paths: tuple[str, ...]
     files: frozenset[str]

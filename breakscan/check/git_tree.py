@@ -36,8 +36,7 @@ class GitTree:
     _same: dict[str, bool] = field(default_factory=dict)
 
     def is_unchanged(self, path: str) -> bool:
-        """True if a file at an absolute path is in the commit as it is now, or in neither.  What lies outside of the
-        repository is."""
+        """True if a file at an absolute path is in the commit as now, or in neither, or not in the repository."""
         known = self._same.get(path)
         if known is None:
             known = self._same[path] = self._compared(path)

@@ -302,8 +302,7 @@ class SourceError:
 
 @dataclass(frozen=True, slots=True)
 class CheckTarget:
-    """The target of a check: a version of torch, with the measured one whose verdicts are used, and how code is
-    compiled."""
+    """The target of a check: a version of torch, the measured one whose verdicts count, and how code is compiled."""
 
     torch: str
     ledger: str

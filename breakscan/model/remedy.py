@@ -57,9 +57,8 @@ class NewLine:
 @dataclass(frozen=True, slots=True)
 class Remedy:
     """One thing to do.  ``name`` identifies it, as a heading of ``docs/remedies.md`` or a rule does; ``text`` is a
-    clause for people, without a full stop.  ``settings``, ``write`` and ``rewrites`` (their ids, in the order in which
-    ``fix`` tries them) are what it changes, as far as that can be written down.  ``tried`` is true if it was tried on
-    this program."""
+    clause for people, without a full stop.  ``settings``, ``write`` and ``rewrites`` (ids, in the order in which
+    ``fix`` tries them) are what it changes, if that can be written down; ``tried``: it was tried on this program."""
 
     kind: RemedyKind
     name: str

@@ -184,8 +184,7 @@ def _is_pattern(line: str) -> bool:
 
 
 def is_settings_file(path: Path) -> bool:
-    """True if a file decides about others, as configurations, rules and ``.gitignore`` do.  A configuration can extend
-    any other TOML file."""
+    """True if a file decides about others: a configuration (any TOML file may be one), a rule, a ``.gitignore``."""
     return path.suffix in (".toml", ".md") or path.name == ".gitignore"
 
 

@@ -32,8 +32,7 @@ class CodeCell:
 
 @dataclass(frozen=True, slots=True)
 class NotebookFile:
-    """``text`` is the JSON, ``document`` its value, ``cells`` the code cells, none where the kernel runs another
-    language than Python."""
+    """``text`` is the JSON, ``document`` its value, ``cells`` the code cells, none where the kernel runs no Python."""
 
     text: str
     document: Any

@@ -173,8 +173,7 @@ def edited_notebook(data: bytes, text: str, display: str) -> bytes:
 
 
 def with_start_inside(text: str) -> str:
-    """Moves what an edit has put at the start of the text, such as an import, into the first cell.  A ``%%`` line stays
-    the first one there."""
+    """Moves what an edit has put at the start of the text into the first cell, behind its ``%%`` lines."""
     lines = text.split("\n")
     first = next(at for at, line in enumerate(lines) if line.startswith(CELL))
     new = lines[:first]
@@ -200,8 +199,7 @@ def python_text(data: bytes, path: Path | str, display: str) -> str:
 
 
 def parse_text(text: str, path: Path, display: str) -> SourceModule:
-    """The module of the Python text of a file.  Raises SourceProblem where it cannot be parsed, at its cell if it has
-    any."""
+    """The module of the Python text of a file.  Raises SourceProblem where it, or a cell, cannot be parsed."""
     try:
         return parse_module(text, path, display)
     except SourceProblem:

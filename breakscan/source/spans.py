@@ -63,8 +63,7 @@ def nodes_around(site: Site, module: SourceModule) -> Iterator[tuple[ast.AST, as
 
 
 def extent(nodes: Sequence[ast.AST], module: SourceModule) -> Site:
-    """From the start of the first node to the end of the last.  A node without a position, such as a ``case``, has
-    that of its children."""
+    """From the start of the first node to the end of the last; a ``case`` has no position but its children's."""
     first, last = nodes[0], nodes[-1]
     if not hasattr(first, "lineno"):
         children = list(ast.iter_child_nodes(first))

@@ -74,8 +74,7 @@ def rewrite_file(path: Path, display: str, before: str, after: str) -> None:
 
 
 def replace_content(path: Path, data: bytes) -> None:
-    """Replaces the content of a file atomically and durably, or makes the file.  Raises OSError, and leaves the file
-    unchanged."""
+    """Replaces or makes a file atomically and durably.  Raises OSError, and leaves the file unchanged."""
     known = path.stat() if path.exists() else None
     if known and not known.st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH):
         raise PermissionError(13, "the file is read-only")

@@ -20,7 +20,7 @@ from breakscan.check.compile_uses.states import (
 )
 from breakscan.check.compile_uses.uses import Compiled, Found, Hit, Survey
 from breakscan.check.interpreter.program import Program
-from breakscan.check.interpreter.values import Module
+from breakscan.check.interpreter.values import Module, instance_of
 from breakscan.check.project.index import FunctionInfo, ModuleIndex
 from breakscan.check.project.roots import COMPILE, is_compiler
 from breakscan.check.project.scopes import Scope, Scopes, Step, own_parts
@@ -321,7 +321,7 @@ def compile_events(program: Program, compiled: set[FunctionInfo]) -> Iterator[tu
     for info, statement, name in global_counters(index, text, compiled):
         yield info, _stored(program, "global-counter", statement, name)
     for info, call, name in growing_attributes(index, text, compiled):
-        if info.owner is not None and isinstance(program.attributes.instance(info.owner), Module):
+        if info.owner is not None and isinstance(instance_of(info.owner), Module):
             yield info, _stored(program, "growing-attribute", call, name)
     for info, entry in counted_entries(index, compiled):
         yield info, _stored(program, "counted-entry", entry, ast.unparse(entry))

@@ -184,8 +184,7 @@ def _joined(kinds: set[_Number | None]) -> _Number | None:
 
 
 def _start_of(info: FunctionInfo, place: ast.expr) -> _Number | None:
-    """The type of the number that an attribute or a global holds before the first call, or None if it may hold anything
-    else."""
+    """The type of the number that an attribute or a global holds before the first call; None if it may hold another."""
     starts: set[_Number | None] = set()
     if isinstance(place, ast.Name):
         starts = {_number(value, None) for value in _assigned(info.index.tree.body, place.id)}
@@ -204,8 +203,7 @@ def _assigned(nodes: Iterable[ast.AST], place: str) -> Iterator[ast.expr | None]
 
 
 def _number(node: ast.expr | None, made: FunctionInfo | None) -> _Number | None:
-    """The type of a number as it is written, or of a parameter of ``__init__`` that is annotated as one or has one as
-    its default."""
+    """The type of a number as it is written, or of a parameter of ``__init__`` by its annotation or default."""
     if isinstance(node, ast.Constant) and type(node.value) in (int, float):
         return float if type(node.value) is float else int
     if made is None or not isinstance(node, ast.Name):

@@ -166,8 +166,7 @@ def _uses_of(survey: Survey, name: str, step: Step) -> Iterator[Use]:
 
 
 def differing_instances(survey: Survey) -> Iterator[Found]:
-    """Calls that make an object for each iteration, with another number or text in an attribute that the compiled code
-    of the class reads."""
+    """Calls that make objects in a loop, with another number or text in an attribute that the compiled code reads."""
     apart = dict(survey.compiled_apart())
     for call, step in survey.calls if apart else ():
         owner = survey.index.class_named(survey.index.dotted(call.func) or "")

@@ -189,8 +189,7 @@ class Survey:
         return None
 
     def compiled_apart(self) -> Iterator[tuple[ClassInfo, FunctionInfo]]:
-        """The classes of which each object is compiled by itself, with the method that runs: by a decorator or by a
-        call in a loop."""
+        """The classes whose objects are compiled one by one, with the method that runs: by a decorator or in a loop."""
         for info in self.index.all_functions.values():
             decorators = getattr(info.node, "decorator_list", [])
             if info.owner is not None and any(is_compiler(self.index, one) for one in decorators):

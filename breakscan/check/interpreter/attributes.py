@@ -98,8 +98,7 @@ def parts_of_size(size: DataSize, count: int) -> list[Value]:
 
 
 def combined_sizes(left: Value, right: Value) -> Value | None:
-    """The result of an operation or comparison of two Python values, if one of them is a size that depends on
-    data."""
+    """The result of computing with, or comparing, two Python values, one of which is a size that depends on data."""
     sizes = [value for value in (left, right) if isinstance(value, DataSize)]
     if not sizes or not all(isinstance(value, PythonValue) for value in (left, right)):
         return None

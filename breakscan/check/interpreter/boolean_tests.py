@@ -70,8 +70,7 @@ def operate(frame: Frame, node: ast.AST, left: Value, op: ast.operator, right: V
 
 
 def compute_with_pointers(frame: Frame, node: ast.AST, *values: Value) -> None:
-    """Emits ``data_ptr()`` where something is computed from what it gave, or compared with it: only there the graph
-    ends."""
+    """Emits ``data_ptr()`` where something is computed from its result or compared with it: that ends the graph."""
     for value in values:
         if isinstance(value, Pointer):
             frame.emit(EventKind.CALL, node, callee="torch.Tensor.data_ptr", operand=value, sure=value.sure)

@@ -63,8 +63,7 @@ FORMATS = "str.__format__"
 
 
 def emit_field(frame: Frame, node: ast.FormattedValue, value: Value) -> None:
-    """Emits a field of an f-string.  ``!r`` and ``!s`` call the builtin; a plain field is put off until the graph has
-    run."""
+    """Emits a field of an f-string: ``!r`` and ``!s`` call the builtin, a plain one waits until the graph has run."""
     callee = _BUILTINS.get(node.conversion, FORMATS)
     if isinstance(value, Tensor) or (callee == FORMATS and isinstance(value, TensorNumber | DataSize)):
         _emit(frame, node.value, value, callee, has_specification=node.format_spec is not None)
@@ -114,8 +113,7 @@ def _emit(frame: Frame, node: ast.expr, value: Value, callee: str, *, has_specif
 
 
 def _is_plain(frame: Frame, given: Instance) -> bool:
-    """True if an object is one of a class that Dynamo has no text for: it knows enums, named tuples, and subclasses of
-    numbers and texts."""
+    """True if Dynamo has no text for an object: it has one for enums, named tuples, and kinds of numbers and texts."""
     if given.info is None or given.maybe_none:
         return False
     project = frame.program.project

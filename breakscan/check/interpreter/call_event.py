@@ -27,8 +27,7 @@ from breakscan.source.walking import is_name
 
 
 def emit_call(frame: Frame, node: ast.Call, callee: str, arguments: Arguments, sure: Sure, untraced: str = "") -> None:
-    """Emits a call, with its argument 0 as the operand.  ``untraced`` is the form of a call that Dynamo was measured
-    not to trace."""
+    """Emits a call, with its argument 0 as the operand; ``untraced`` is the form of one that Dynamo does not trace."""
     form = untraced
     if untraced and any(frame.program.rules.names(kind, callee) for kind in (EventKind.CALL, EventKind.ENTER)):
         form = ""
@@ -81,8 +80,7 @@ def _patterns(frame: Frame, node: ast.Call, callee: str, arguments: Arguments) -
 
 
 def _tensor_if(value: Value) -> Condition | None:
-    """The condition under which an argument is a tensor or an object, or holds a tensor, where it may be something
-    else."""
+    """The condition under which an argument is, or holds, a tensor or an object, where it may be something else."""
     if isinstance(value, Instance):
         return value.optional
     parts = (value,) if isinstance(value, Tensor) else elements_of(value) or ()
@@ -147,8 +145,7 @@ RESUMABLE_WHEN_HELD = frozenset({"torch.autocast", "torch.profiler.record_functi
 
 
 def enter(frame: Frame, item: ast.withitem) -> tuple[Value, bool]:
-    """Emits that a context manager is entered.  Returns what ``as`` binds, and whether Dynamo restores it after a
-    break."""
+    """Emits that a context manager is entered.  Returns what ``as`` binds, and if Dynamo restores it after a break."""
     node = item.context_expr
     value = frame.evaluate(node)
     callee = value.name if isinstance(value, Instance) else _dotted_name(frame, node)

@@ -43,6 +43,7 @@ from breakscan.check.interpreter.values import (
     any_of,
     container,
     container_of,
+    instance_of,
     item_of,
     iterated,
     join_all,
@@ -263,7 +264,7 @@ def _construct_own(frame: Frame, node: ast.Call, owner: ClassInfo, sure: Sure, a
     emit_project_call(frame, node, owner, arguments)
     if has_optional_keys(frame.program.project, owner):
         frame.emit(EventKind.CALL, node, form="optional-keys", callee=TYPED_DICT, sure=sure)
-    made = replace(frame.program.attributes.instance(owner), sure=sure)
+    made = replace(instance_of(owner), sure=sure)
     is_module = isinstance(made, Module)
     if is_module and frame.program.attributes.makes_parameters(owner):
         frame.emit(EventKind.CONSTRUCT, node, form="module", callee=owner.qualname, operand=made)
@@ -321,7 +322,7 @@ def _method(frame: Frame, node: ast.Call, owner: Value, dotted: str, arguments: 
     name = dotted.rsplit(".", 1)[-1]
     made = arguments.get(0)
     if name == "__new__" and isinstance(made, Class) and made.info is not None:
-        return replace(frame.program.attributes.instance(made.info), sure=made.sure)
+        return replace(instance_of(made.info), sure=made.sure)
     if isinstance(owner, Instance) and owner.name:
         dotted = of_optimizer(frame, owner.name, name)
         if dotted == ENTER_ON_STACK and arguments.positional:

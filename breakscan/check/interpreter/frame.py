@@ -160,8 +160,7 @@ class Frame:
 
     @contextmanager
     def under(self, *conditions: Condition, muted: bool = False) -> Iterator[None]:
-        """Adds conditions that hold while the block runs; ``muted`` mutes the events of code that only leads to an
-        exception."""
+        """Adds conditions to a block; ``muted`` mutes the events of code that only leads to an exception."""
         kept, was = len(self.conditions), self.silent_events
         self.conditions += [c for c in conditions if c not in self.conditions]
         self.silent_events = was or muted

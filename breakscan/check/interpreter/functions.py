@@ -377,8 +377,7 @@ class Functions:
             self._interpret(info, state)
 
     def settle(self) -> None:
-        """Interprets the functions again whose inputs have changed until none is left, and takes over what was
-        borrowed."""
+        """Interprets functions again until no input changes any more, and takes over what was borrowed."""
         while self._queue or self._program.attributes.woken:
             for info in self._program.attributes.take_woken():
                 self._wake(info, self.states[info])

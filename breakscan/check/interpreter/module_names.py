@@ -14,7 +14,6 @@ from breakscan.check.interpreter.values import (
     ClassOrObject,
     Constant,
     Function,
-    Instance,
     Module,
     Namespace,
     NoneValue,
@@ -24,6 +23,7 @@ from breakscan.check.interpreter.values import (
     Value,
     at_most,
     doubt,
+    instance_of,
     join,
     join_all,
     literal_of,
@@ -36,8 +36,7 @@ from breakscan.rulebook.torch_facts.table import DTYPE_CLASS, TorchApi
 
 @dataclass(slots=True)
 class DynamoConfig:
-    """``flags`` are the settings that are switched on, ``ignored_callees`` the functions that Dynamo leaves out of
-    graphs."""
+    """``flags`` are settings that are switched on, ``ignored_callees`` functions that Dynamo leaves out of graphs."""
 
     flags: set[str] = field(default_factory=set)
     ignored_callees: set[str] = field(default_factory=set)
@@ -90,11 +89,6 @@ class ClassAttributes:
         """The function under interpretation."""
         self.woken: dict[FunctionInfo, None] = {}
         """Functions that read an attribute which has been found to hold more since."""
-
-    def instance(self, owner: ClassInfo) -> Module | Instance:
-        """An instance of a class."""
-        kind = Module if self._project.is_module(owner) else Instance
-        return kind(info=owner, name=owner.qualname)
 
     def read(self, owner: ClassInfo) -> None:
         """Reads the body and ``__init__`` of a class and its bases for the attributes that they set, once."""
@@ -195,7 +189,7 @@ class ClassAttributes:
         """
         bases = self._project.bases_of(owner)[1:]
         if bases:
-            return self.instance(bases[0])
+            return instance_of(bases[0])
         return Module(Sure.LIKELY) if self._project.is_module(owner) else UNKNOWN
 
     def makes_parameters(self, owner: ClassInfo) -> bool:

@@ -1,5 +1,4 @@
-"""Tests that need no value: what is known of them while Dynamo traces, what they narrow, and the conditions that
-their outcomes are."""
+"""Tests: what is known of them while Dynamo traces, what they narrow, and the conditions that their outcomes are."""
 
 from __future__ import annotations
 

@@ -12,7 +12,6 @@ from breakscan.check.interpreter.values import (
     UNKNOWN,
     Constant,
     Container,
-    Instance,
     Module,
     Namespace,
     NoneValue,
@@ -21,6 +20,7 @@ from breakscan.check.interpreter.values import (
     Tensor,
     Unknown,
     Value,
+    instance_of,
 )
 from breakscan.check.project.index import FunctionInfo, ModuleIndex
 from breakscan.model.observations import NONE as NONE_TYPE
@@ -141,15 +141,11 @@ def _constant(types: frozenset[str], seen: ValueSeen) -> Constant | None:
 def _object(name: str, index: ModuleIndex) -> Value | None:
     """An object of a class that the file knows."""
     owner = index.class_named(name.removeprefix("__main__.").removeprefix(f"{index.name}."))
-    if owner is None or index.project is None:
-        return None
-    kind = Module if index.project.is_module(owner) else Instance
-    return kind(info=owner, name=owner.qualname)
+    return instance_of(owner) if owner is not None else None
 
 
 def as_observed(value: Value, seen: Value) -> Value:
-    """The value that the code shows, with what a run observed.  What the code proves stays: an edit may have
-    changed it since."""
+    """The value that the code shows, with what a run saw.  What the code proves stays: it may have changed since."""
     if isinstance(value, Container) and (value.elements or value.keys) and value.sure is Sure.CERTAIN:
         return value
     if isinstance(value, Tensor):

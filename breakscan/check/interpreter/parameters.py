@@ -25,6 +25,7 @@ from breakscan.check.interpreter.values import (
     at_most,
     container,
     container_of,
+    instance_of,
     join_all,
 )
 from breakscan.check.project.index import FunctionInfo, ModuleIndex
@@ -74,10 +75,8 @@ def _plain(index: ModuleIndex, dotted: str) -> Value:
     if dotted in (LOGGER, GENERATOR) or dotted.startswith("torch.optim."):
         return Instance(name=dotted)
     owner = index.class_named(dotted)
-    if owner is not None and index.project is not None and "typing.Protocol" not in owner.bases:
-        kind = Module if index.project.is_module(owner) else Instance
-        return kind(info=owner, name=owner.qualname)
-    return _alias(index, dotted)
+    is_concrete = owner is not None and "typing.Protocol" not in owner.bases
+    return instance_of(owner) if is_concrete and owner is not None else _alias(index, dotted)
 
 
 def _alias(index: ModuleIndex, dotted: str) -> Value:
@@ -323,8 +322,7 @@ class _Evidence:
             self._compared.setdefault(node.targets[0].id, set()).update(_sides(node.value))
 
     def _masked(self) -> None:
-        """``keep = target != -100`` and ``logits[keep]`` show that both are tensors: lists and numbers give no mask,
-        and take none."""
+        """``keep = target != -100`` and ``logits[keep]`` show that both are tensors: no list gives or takes a mask."""
         for owner, index in self._indexed:
             if isinstance(index, ast.UnaryOp) and isinstance(index.op, ast.Invert):
                 index = index.operand

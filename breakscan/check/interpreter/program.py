@@ -29,8 +29,7 @@ from breakscan.rulebook.torch_facts.table import TorchApi
 # Its results are cached with the file, for the other files that import it.
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """Facts of code that runs once: the names that it binds, what it stores in attributes, and what it sets in
-    torch's configuration."""
+    """Facts of code that runs once: the names that it binds, what it stores in attributes, and torch's settings."""
 
     names: dict[str, Value]
     stores: list[Store]

@@ -29,6 +29,7 @@ from breakscan.check.interpreter.values import (
     class_of,
     doubt,
     elements_of,
+    instance_of,
     item_of,
     join,
     literal,
@@ -127,8 +128,7 @@ class Signatures:
         )
 
     def left_out(self, info: FunctionInfo) -> dict[str, Value]:
-        """The parameters whose default is None, which no tensors are, and flags: an argument that may be left out may
-        be given."""
+        """Flags, and parameters that are None by default and no tensors: what may be left out may be given."""
         found: dict[str, Value] = {}
         for name, value in self.declared(info).items():
             default = info.defaults.get(name)
@@ -180,7 +180,7 @@ class Signatures:
         """``self`` or ``cls`` of a method; ``owner`` is the class that has the method, by default its own."""
         if info.receiver is None or info.owner is None:
             return {}
-        return {info.receiver: self._attributes.instance(owner or info.owner)}
+        return {info.receiver: instance_of(owner or info.owner)}
 
     def in_general(self, info: FunctionInfo, name: str, value: Value) -> Value:
         """An object as a function of another file sees it: as one of the class that it expects."""

@@ -1,5 +1,4 @@
-"""The result of one file, and findings merged into one per rule and site, over all the ways in which the compiler
-reaches it."""
+"""The result of one file, and findings merged into one per rule and site, over all regions that reach it."""
 
 from __future__ import annotations
 

@@ -123,20 +123,14 @@ def reach_of(head: Site, module: SourceModule) -> Reach:
         if isinstance(parent, ast.FunctionDef | ast.AsyncFunctionDef):
             loop = None
         if loop is not None and isinstance(parent, ast.stmt) and _jumped_over(parent, child):
-            within.append(extent([child, *_body(loop)], module))
+            within.append(extent([child, *blocks(loop)[0]], module))
     return Reach(head, tuple(within), tuple(outside))
-
-
-def _body(loop: ast.stmt) -> list[ast.stmt]:
-    return blocks(loop)[0]
 
 
 def _jumped_over(parent: ast.stmt, child: ast.AST) -> bool:
     """True if a statement before ``child`` in its block may end the turn of the loop around them."""
-    for block in blocks(parent):
-        if child in block:
-            return any(map(_may_jump, block[: block.index(child)]))
-    return False
+    before = next((block[: block.index(child)] for block in blocks(parent) if child in block), [])
+    return any(map(_may_jump, before))
 
 
 def _may_jump(node: ast.stmt) -> bool:

@@ -91,7 +91,11 @@ def find_entries(project: Project, index: ModuleIndex, regions: str, mode: Mode)
         return roots, known
     if regions == "all":
         return _unique([*roots, *_everything(project, index), *_inherited(project, index)], mode), known
-    found = _unique(_forwards(project, index), mode)
+    methods = (
+        (project.method(owner, "forward"), owner) for owner in index.classes.values() if project.is_module(owner)
+    )
+    forwards = (_assumed(method, Assumption.FORWARD, owner) for method, owner in methods if method is not None)
+    found = _unique(forwards, mode)
     if regions == "modules":
         return found, known
     assumed = [
@@ -128,13 +132,6 @@ def _unique(entries: Iterator[Entry] | list[Entry], mode: Mode = Mode.DEFAULT) -
         if not is_untraced(entry.function, entry.mode or mode):
             found.setdefault((entry.function, entry.receiver), entry)
     return list(found.values())
-
-
-def _forwards(project: Project, index: ModuleIndex) -> Iterator[Entry]:
-    for owner in index.classes.values():
-        forward = project.method(owner, "forward")
-        if forward is not None and project.is_module(owner):
-            yield _assumed(forward, Assumption.FORWARD, owner)
 
 
 def _everything(project: Project, index: ModuleIndex) -> Iterator[Entry]:

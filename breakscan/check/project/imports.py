@@ -162,8 +162,7 @@ class Project:
             index.forget()
 
     def refresh(self, paths: Iterable[str]) -> None:
-        """Files at absolute paths have changed, come or gone: they are read again, and what others import is looked for
-        again."""
+        """Reads files at absolute paths again, which have changed, come or gone, and looks for all imports again."""
         for path in paths:
             self._digests.forget(path)
             known = self._kept.pop(path, None)

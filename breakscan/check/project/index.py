@@ -195,24 +195,21 @@ class ModuleIndex:
 
     def class_named(self, dotted: str) -> ClassInfo | None:
         """The class of this file, or of one that the project holds, that goes by a dotted name."""
-        if dotted in self.classes:
-            return self.classes[dotted]
-        found = self.project.find(dotted, self) if self.project is not None else None
+        found = self.classes.get(dotted) or self._elsewhere(dotted)
         return found if isinstance(found, ClassInfo) else None
 
     def function_named(self, dotted: str) -> FunctionInfo | None:
         """The function of this file, or of one that the project holds, that goes by a dotted name."""
-        if dotted in self.functions:
-            return self.functions[dotted]
-        found = self.project.find(dotted, self) if self.project is not None else None
+        found = self.functions.get(dotted) or self._elsewhere(dotted)
         return found if isinstance(found, FunctionInfo) else None
 
     def global_named(self, dotted: str) -> GlobalName | None:
         """The name at the top level of this file, or of one that the project holds, that goes by a dotted name."""
-        if dotted in self.assigned:
-            return GlobalName(self, dotted)
-        found = self.project.find(dotted, self) if self.project is not None else None
+        found = GlobalName(self, dotted) if dotted in self.assigned else self._elsewhere(dotted)
         return found if isinstance(found, GlobalName) else None
+
+    def _elsewhere(self, dotted: str) -> Definition | None:
+        return self.project.find(dotted, self) if self.project is not None else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -324,8 +324,7 @@ class RootFinder:
     # -- what an expression refers to --------------------------------------------------------------------------
 
     def resolve(self, node: ast.expr, place: Spot) -> list[_Named]:
-        """The functions, classes and instances of classes that an expression may refer to; a container counts as what
-        it holds."""
+        """The functions, classes and instances that an expression may refer to; a container counts as what it holds."""
         key = node, place
         known = self._resolved.get(key)
         if known is None:
@@ -550,8 +549,7 @@ class RootFinder:
         return place.index.function_named(dotted) if dotted and not dotted.startswith(("torch.", "numpy.")) else None
 
     def _given(self, call: ast.Call, callee: FunctionInfo, place: Spot, unknown: bool = False) -> _Given:
-        """The values that a call gives to the parameters of a function; with ``unknown``, also those that may be any
-        module."""
+        """The values that a call gives to parameters; with ``unknown``, also those that may be any module."""
         found: list[tuple[str, tuple[_Named, ...]]] = []
         for name, value in _passed(call, callee).items():
             values = self.resolve(value, place)

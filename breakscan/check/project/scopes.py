@@ -16,8 +16,7 @@ Arm = tuple[ast.If, bool]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A statement with its block, and the ``if`` arms, loops and ``with`` items around it within its scope, the
-    outermost first."""
+    """A statement with its block, and the arms, loops and ``with`` items around it in its scope, outermost first."""
 
     scope: Scope
     statement: ast.stmt
