@@ -26,10 +26,10 @@ class Room(NamedTuple):
 
 STATIC = "model source rulebook"
 ROOMS = {
-    "model": Room("", 1243, 9),
-    "source": Room("model", 1875, 14),
+    "model": Room("", 1241, 9),
+    "source": Room("model", 1869, 14),
     "rulebook": Room("model source", 2633, 12),
-    "check": Room(STATIC, 11847, 43),
+    "check": Room(STATIC, 11808, 43),
     "fix": Room(f"{STATIC} check", 7651, 38),
     "recording": Room(STATIC, 8717, 43),
     "explanation": Room(f"{STATIC} check recording", 6536, 32),
