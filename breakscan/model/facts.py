@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 Span = tuple[int, int, int, int]
 """Line and column, end line and end column, as in :class:`breakscan.model.findings.Site`."""
@@ -54,5 +54,5 @@ UNKNOWN = Fact()
 class FileFacts:
     """The facts about one file: about expressions by their spans, and about the names at compound statements."""
 
-    values: Mapping[Span, Fact] = field(default_factory=dict)
-    names: Mapping[Span, Mapping[str, Fact]] = field(default_factory=dict)
+    value: Callable[[Span], Fact | None] = lambda span: None
+    names: Callable[[Span], Mapping[str, Fact]] = lambda span: {}

@@ -73,36 +73,6 @@ def test_a_number_that_is_drawn_stays_in_the_program(check: Callable[..., CheckR
     )
 
 
-SIZES = """
-    class Net(nn.Module):
-        def forward(self, x: torch.Tensor, labels: torch.Tensor):
-            n = x.size(0)
-            if n > 3 or x.shape[1] == 2:
-                x = x + 1
-            kept = x[labels > 0]
-            if kept.shape[1] > 2 or kept.dim() == 3:
-                x = x + 1
-            if kept.shape[0] > 2:  # !
-                x = x + 1
-            scaled = (kept * 2 + 1).sin().to(torch.float64)
-            few = scaled.size(0) * 2 < n  # compared, not tested
-            if few:  # !
-                x = x + 1
-            (rows,) = torch.where(x[:, 0] > 0)
-            picked = x[rows]
-            count, width = picked.shape
-            if width > 3:
-                x = x + 1
-            while count > n:  # !
-                count = count - 1
-            index = (labels == 2).nonzero().squeeze(-1)
-            if not index.numel():  # !
-                x = x + 1
-            largest = max(index.size(0), 1)
-            return x * largest, kept[:2], x[: index.shape[0]]
-"""
-
-
 @pytest.mark.parametrize("mode", ["export", "export-strict"])
 def test_a_configuration_says_it_too(tmp_path: Path, mode: str) -> None:
     settings = Settings(root=tmp_path, target=mode)  # type: ignore[arg-type]

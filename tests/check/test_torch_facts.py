@@ -10,36 +10,6 @@ from breakscan.model.torch_versions import SUPPORTED
 from breakscan.rulebook.torch_facts.table import load_api
 
 
-def test_builtin_functions_of_nn_functional_return_tensors(marked) -> None:
-    marked("""
-        class Net(nn.Module):
-            def forward(self, x, w):
-                if F.conv2d(x, w).max() > 1:  # ! BRK101
-                    x = x + 1
-                if F.cosine_similarity(x, w).sum() == 0:  # ! BRK101
-                    x = x + 1
-                if F.one_hot(x, 3).max() > 1:  # ! BRK101
-                    x = x + 1
-                return F.softplus(x)[F.gelu(x) > w]  # ! BRK303
-    """)
-
-
-def test_several_results_have_their_own_dtypes_and_names(marked) -> None:
-    marked("""
-        class Net(nn.Module):
-            def forward(self, x, w):
-                if F.max_pool2d(x, 2).max() > 1:  # ! BRK101
-                    x = x + 1
-                values, indices = x.relu().max(dim=1)
-                if values.sum() > 0:  # ! BRK101
-                    x = x + 1
-                if x.sort(dim=0).indices[0, 0] > 0:  # ! BRK101
-                    x = x + 1
-                first, second = torch.isnan(x).chunk(2)
-                return x[first]  # ! BRK303
-    """)
-
-
 @pytest.mark.parametrize("version", SUPPORTED)
 def test_each_version_says_how_many_results_of_which_dtype(version: str) -> None:
     api = load_api(version)

@@ -58,7 +58,7 @@ def programs(draw: st.DrawFn) -> tuple[str, list[str]]:
 
 def edited(text: str, changes: list[str], mark: str) -> tuple[str, SourceMap]:
     """Each statement of the file is kept, dropped, replaced by several, or has its first name replaced."""
-    tree = FileTree(text, FileFacts({}, {}))
+    tree = FileTree(text, FileFacts())
     edits = []
     statements = [one for one in tree.module.body if "import" not in tree.module.code_for_node(one)]
     for statement, change in zip(statements, changes, strict=False):

@@ -21,7 +21,6 @@ from breakscan.check.interpreter.values import (
     Instance,
     Module,
     Namespace,
-    PythonValue,
     Sure,
     Tensor,
     Value,
@@ -79,30 +78,6 @@ def taken_by_data(frame: Frame, owner: Tensor, indices: Sequence[ast.expr], valu
 def size_of(owner: Tensor) -> Value:
     """The shape of a tensor, or the number of its elements."""
     return DataSize(owner.sure) if owner.by_data else SIZE
-
-
-def is_size_by_data(owner: Tensor, method: str, dimension: Value | None) -> bool:
-    """True if a method of a tensor gives a size that depends on data, or the product of all."""
-    is_first = method == "size" and (dimension is None or literal_of(dimension) == 0)
-    return owner.by_data and (is_first or method in ("numel", "nelement", "__len__"))
-
-
-def part_of_size(size: DataSize, index: ast.expr) -> Value:
-    """``size[index]``: only the first is known to depend on data."""
-    return size if isinstance(index, ast.Constant) and index.value == 0 else SIZE
-
-
-def parts_of_size(size: DataSize, count: int) -> list[Value]:
-    """The values that a shape is unpacked into."""
-    return [size, *[SIZE] * (count - 1)]
-
-
-def combined_sizes(left: Value, right: Value) -> Value | None:
-    """The result of computing with, or comparing, two Python values, one of which is a size that depends on data."""
-    sizes = [value for value in (left, right) if isinstance(value, DataSize)]
-    if not sizes or not all(isinstance(value, PythonValue) for value in (left, right)):
-        return None
-    return sizes[0]
 
 
 def attribute_of(frame: Frame, node: ast.AST, owner: Value, name: str) -> Value:

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from breakscan.check.interpreter import narrowing
-from breakscan.check.interpreter.attributes import combined_sizes
 from breakscan.check.interpreter.builtin_calls import call_own_method
 from breakscan.check.interpreter.frame import Frame
 from breakscan.check.interpreter.values import (
@@ -30,6 +29,7 @@ from breakscan.check.interpreter.values import (
     Unknown,
     Value,
     array,
+    at_most,
     container,
     container_of,
     doubt,
@@ -86,11 +86,13 @@ def emit_operation(frame: Frame, node: ast.AST, op: ast.operator | ast.unaryop, 
 def binary(left: Value, right: Value, op: ast.operator) -> Value:
     """The value of an arithmetic operation."""
     if isinstance(left, Tensor) or isinstance(right, Tensor):
-        return _of_tensors(left, right, op)
-    if isinstance(op, ast.Mult) and isinstance(left, Container):
-        return container_of(item_of(left))
-    if isinstance(op, ast.Mult) and isinstance(right, Container):
-        return container_of(item_of(right))
+        dtype = _promoted(left, right, op)
+        if dtype is None and isinstance(op, ast.BitAnd | ast.BitOr) and not _has_dtype(left) and not _has_dtype(right):
+            return at_most(_of_tensors(left, right, "bool"), Sure.LIKELY)  # hardly any other tensors are combined so
+        return _of_tensors(left, right, dtype)
+    for side in (left, right):
+        if isinstance(op, ast.Mult) and isinstance(side, Container):
+            return container_of(item_of(side))
     if isinstance(op, ast.Add) and isinstance(left, Container) and isinstance(right, Container):
         if left.elements is not None and right.elements is not None:
             return container([*left.elements, *right.elements])
@@ -104,16 +106,18 @@ def binary(left: Value, right: Value, op: ast.operator) -> Value:
     return SIZE if isinstance(left, Size) or isinstance(right, Size) else CONSTANT
 
 
-def _of_tensors(left: Value, right: Value, op: ast.operator) -> Value:
+def _has_dtype(value: Value) -> bool:
+    return isinstance(value, Tensor) and value.dtype is not None
+
+
+def _of_tensors(left: Value, right: Value, dtype: str | None) -> Tensor:
+    """The result of an operation or comparison of which one side at least is a tensor."""
     tensors = [v for v in (left, right) if isinstance(v, Tensor)]
     keeps_shape = len(tensors) == 2 or has_number(left, right)
     zero_dim = keeps_shape and all(v.zero_dim for v in tensors)
     one_dim = keeps_shape and all(v.one_dim for v in tensors)
     make = array if all(v.array for v in tensors) else tensor
-    sure, dtype = max(v.sure for v in tensors), _promoted(left, right, op)
-    if dtype is None and isinstance(op, ast.BitAnd | ast.BitOr) and not any(v.dtype for v in tensors):
-        sure, dtype = min(sure, Sure.LIKELY), "bool"  # hardly any other tensors are combined so
-    made = make(sure, dtype, zero_dim or None, one_dim)
+    made = make(max(v.sure for v in tensors), dtype, zero_dim or None, one_dim)
     made = replace(made, by_data=True) if keeps_shape and is_by_data(tensors) else made
     return replace(made, optional=doubt(*tensors)) if all(doubt(v) for v in tensors) else made
 
@@ -131,10 +135,9 @@ def of_numbers(left: Value, right: Value) -> Value | None:
     for value in (left, right):
         if isinstance(value, DrawnNumber):
             return value
-    if (by_data := combined_sizes(left, right)) is not None:
-        return by_data
     if isinstance(left, PythonValue) and isinstance(right, PythonValue):
-        return next((value for value in (left, right) if isinstance(value, ArrayNumber)), None)
+        late = [value for kind in (DataSize, ArrayNumber) for value in (left, right) if isinstance(value, kind)]
+        return next(iter(late), None)
     return None
 
 
@@ -326,7 +329,8 @@ def _compare_pair(frame: Frame, node: ast.Compare, op: ast.cmpop, left: Value, r
         return _membership(frame, node, left, right)
     left, right = tested(left), tested(right)
     if isinstance(left, Tensor) or isinstance(right, Tensor):
-        return _compare_tensors(left, right)
+        is_none = isinstance(left, NoneValue) or isinstance(right, NoneValue)
+        return CONSTANT if is_none else replace(_of_tensors(left, right, "bool"), one_dim=False)
     if isinstance(op, ast.Eq | ast.NotEq):
         result = call_own_method(frame, node, left, "__eq__", right)
         if result is not None:
@@ -388,18 +392,6 @@ def _membership(frame: Frame, node: ast.Compare, left: Value, right: Value) -> V
         frame.emit(EventKind.BRANCH, node, form="in", operand=subject)
         return TensorNumber(subject.sure)
     return CONSTANT
-
-
-def _compare_tensors(left: Value, right: Value) -> Value:
-    if isinstance(left, NoneValue) or isinstance(right, NoneValue):
-        return CONSTANT
-    tensors = [v for v in (left, right) if isinstance(v, Tensor)]
-    keeps_shape = len(tensors) == 2 or has_number(left, right)
-    zero_dim = True if keeps_shape and all(v.zero_dim for v in tensors) else None
-    make = array if all(v.array for v in tensors) else tensor
-    made = make(max(v.sure for v in tensors), "bool", zero_dim)
-    made = replace(made, by_data=True) if keeps_shape and is_by_data(tensors) else made
-    return replace(made, optional=doubt(*tensors)) if all(doubt(v) for v in tensors) else made
 
 
 def if_expression(frame: Frame, node: ast.IfExp) -> Value:

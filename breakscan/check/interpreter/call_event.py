@@ -116,30 +116,13 @@ def emit_iteration(frame: Frame, node: ast.expr, iterable: Instance) -> None:
         frame.emit(EventKind.CALL, node, form=SKIPPED, callee=name, operand=iterable, sure=iterable.sure)
 
 
-# Context managers: after a break inside a ``with``, can Dynamo go on?
-
-
-# Dynamo restores these after a break; with any other context manager, a break makes the whole frame run eagerly.
+# Context managers that Dynamo restores after a break; with any other, a break makes the whole frame run eager.
 RESUMABLE_CONTEXTS = frozenset(
-    {
-        "torch.no_grad",
-        "torch.enable_grad",
-        "torch.set_grad_enabled",
-        "torch.inference_mode",
-        "torch.autocast",
-        "torch.amp.autocast",
-        "torch.cuda.amp.autocast",
-        "torch.cpu.amp.autocast",
-        "torch.autograd.profiler.record_function",
-        "torch.profiler.profile",
-        "torch.autograd.graph.disable_saved_tensors_hooks",
-        "torch.profiler.record_function",
-        "torch.nn.attention.sdpa_kernel",
-        "torch.autograd.grad_mode.no_grad",
-        "contextlib.nullcontext",
-    }
+    "torch.no_grad torch.enable_grad torch.set_grad_enabled torch.inference_mode torch.autograd.grad_mode.no_grad "
+    "torch.autocast torch.amp.autocast torch.cuda.amp.autocast torch.cpu.amp.autocast torch.profiler.profile "
+    "torch.profiler.record_function torch.autograd.profiler.record_function contextlib.nullcontext "
+    "torch.autograd.graph.disable_saved_tensors_hooks torch.nn.attention.sdpa_kernel".split()
 )
-
 RESUMABLE_WHEN_HELD = frozenset({"torch.autocast", "torch.profiler.record_function", "contextlib.nullcontext"})
 """Those of them that also are when the object was made before the ``with``."""
 

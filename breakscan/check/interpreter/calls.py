@@ -59,12 +59,11 @@ from breakscan.rulebook.torch_facts.table import SETS_THE_REDUCTION
 from breakscan.source.walking import is_name
 
 _OPTIMIZER = "torch.optim.Optimizer"
-_HOOK = ("register_", "_hook")
 
 
 def emit_guessed(frame: Frame, node: ast.Call, name: str, arguments: Arguments) -> None:
     """Emits what a method of an unknown value very likely is."""
-    if name.startswith(_HOOK[0]) and name.endswith(_HOOK[1]):
+    if name.startswith("register_") and name.endswith("_hook"):
         callee = f"torch.nn.Module.{name}"
     elif name == "backward":
         callee = "torch.Tensor.backward"
@@ -94,12 +93,6 @@ def _last_name(node: ast.Call) -> str:
         owner = owner.value
     name = owner.attr if isinstance(owner, ast.Attribute) else owner.id if isinstance(owner, ast.Name) else ""
     return name.lower()
-
-
-def named_tuple_class(node: ast.Call) -> Value:
-    """The class that a call of ``namedtuple`` makes; unknown where the fields are computed."""
-    names = _fields_named(node)
-    return NamedTupleClass(names=names) if names else UNKNOWN
 
 
 def named_tuple(names: tuple[str, ...], arguments: Arguments) -> Value:
@@ -467,7 +460,7 @@ def _named(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -> V
     if last == "tqdm" and arguments.positional:
         return container_of(iterated(arguments.positional[0]))
     if dotted == "collections.namedtuple":
-        return named_tuple_class(node)
+        return NamedTupleClass(names=names) if (names := _fields_named(node)) else UNKNOWN
     if dotted in _DRAWS and frame.traced:
         return DrawnNumber()
     if dotted in ("loguru.logger.opt", "loguru.logger.bind"):

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from breakscan.check.interpreter import narrowing
-from breakscan.check.interpreter.attributes import attribute_of, part_of_size, parts_of_size, taken_by_data
+from breakscan.check.interpreter.attributes import attribute_of, taken_by_data
 from breakscan.check.interpreter.boolean_tests import bool_op, branch, compare, if_expression, operate, unary
 from breakscan.check.interpreter.builtin_calls import emit_field, emit_percent
 from breakscan.check.interpreter.calls import apply
@@ -16,6 +16,7 @@ from breakscan.check.interpreter.frame import Frame
 from breakscan.check.interpreter.values import (
     CONSTANT,
     NONE,
+    SIZE,
     UNKNOWN,
     Arguments,
     ArrayNumber,
@@ -304,7 +305,8 @@ def subscript(frame: Frame, node: ast.Subscript, owner: Value, form: str) -> Val
         name, key = place
         return frame.entries.get(name, {}).get(key, UNKNOWN)
     if isinstance(owner, DataSize) and len(indices) == 1:
-        return part_of_size(owner, indices[0])
+        is_first = isinstance(indices[0], ast.Constant) and indices[0].value == 0
+        return owner if is_first else SIZE  # only the first is known to depend on data
     return item_of(owner) if isinstance(owner, Size) else UNKNOWN
 
 
@@ -425,7 +427,9 @@ def bind(frame: Frame, target: ast.expr, value: Value) -> None:
 
 
 def _unpack(frame: Frame, targets: Sequence[ast.expr], value: Value) -> None:
-    elements = parts_of_size(value, len(targets)) if isinstance(value, DataSize) else elements_of(value)
+    elements: Sequence[Value] | None = elements_of(value)
+    if isinstance(value, DataSize):
+        elements = [value, *[SIZE] * (len(targets) - 1)]
     if elements is not None and len(elements) == len(targets) and not any(isinstance(t, ast.Starred) for t in targets):
         for target, element in zip(targets, elements, strict=True):
             bind(frame, target, element)
@@ -487,18 +491,11 @@ _HANDLERS: dict[type[ast.expr], Callable[[Frame, Any], Value]] = {
     ast.IfExp: if_expression,
     ast.FormattedValue: _formatted,
     ast.JoinedStr: _joined,
-    ast.Tuple: _display,
-    ast.List: _display,
-    ast.Set: _display,
+    **dict.fromkeys((ast.Tuple, ast.List, ast.Set), _display),
     ast.Dict: _dict,
-    ast.ListComp: _comprehension,
-    ast.SetComp: _comprehension,
-    ast.GeneratorExp: _comprehension,
-    ast.DictComp: _comprehension,
+    **dict.fromkeys((ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp), _comprehension),
     ast.Lambda: _lambda,
     ast.NamedExpr: _named,
     ast.Starred: _starred,
-    ast.Await: _wrapped,
-    ast.Yield: _wrapped,
-    ast.YieldFrom: _wrapped,
+    **dict.fromkeys((ast.Await, ast.Yield, ast.YieldFrom), _wrapped),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from breakscan.check.interpreter.attributes import found_by_data, is_size_by_data, keeps_size_by_data
+from breakscan.check.interpreter.attributes import found_by_data, keeps_size_by_data
 from breakscan.check.interpreter.call_event import emit_call, emit_skippable
 from breakscan.check.interpreter.frame import Frame
 from breakscan.check.interpreter.values import (
@@ -36,6 +36,7 @@ from breakscan.check.interpreter.values import (
     elements_of,
     item_of,
     join_all,
+    literal_of,
     tensor,
 )
 from breakscan.model.findings import Mode
@@ -238,9 +239,11 @@ def _method_result(frame: Frame, node: ast.Call, owner: Tensor, name: str, argum
         return SIZE
     if name == "data_ptr":
         return Pointer(owner.sure)
-    if kind == "python" and is_size_by_data(owner, name, arguments.get(0, "dim")):
-        return DataSize(owner.sure)
     if kind == "python":
+        dim = arguments.get(0, "dim")
+        is_first = name == "size" and (dim is None or literal_of(dim) == 0)
+        if owner.by_data and (is_first or name in ("numel", "nelement", "__len__")):
+            return DataSize(owner.sure)
         return TensorNumber(owner.sure) if _reads_values(frame, name) else CONSTANT
     return UNKNOWN
 
@@ -322,30 +325,20 @@ def _dtype_of_result(
     if name in ("to", "type"):
         named = [_dtype_named(frame, argument) for argument in node.args]
         return next((dtype for dtype in named if dtype), inherit)
-    if _keeps_dtype(frame, name) or (name.endswith("_") and not name.endswith("__")):
+    known = frame.api.operator(name)
+    first_alone = known is not None and known.promotes == (0,)  # no other tensor takes part in the dtype of the result
+    keeps = name in COPIED_BETWEEN_DEVICES or name in FILLED_WITH_NUMBERS or (name.endswith("_") and name[-2:] != "__")
+    if keeps or (known is not None and first_alone and known.keeps_dtype() is True):
         return inherit
     if name.rpartition(".")[2] in api.FLOAT_IN_PRACTICE:
         return "float"
     if (
         name in frame.api.broadcasts
-        and not _dtype_of_first(frame, name)
+        and not first_alone
         and any(isinstance(value, Tensor) and value.dtype == "float" for value in values)
     ):
         inherit = "float"
     return frame.api.dtype_class(name, inherit)
-
-
-def _dtype_of_first(frame: Frame, name: str) -> bool:
-    """True if no tensor but the first takes part in the dtype of the result."""
-    known = frame.api.operator(name)
-    return known is not None and known.promotes == (0,)
-
-
-def _keeps_dtype(frame: Frame, name: str) -> bool:
-    if name in COPIED_BETWEEN_DEVICES or name in FILLED_WITH_NUMBERS:
-        return True
-    known = frame.api.operator(name)
-    return known is not None and known.promotes == (0,) and known.keeps_dtype() is True
 
 
 def _dtype_of(value: Value | None) -> str | None:

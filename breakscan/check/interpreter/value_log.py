@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
-from typing import Generic, TypeVar
 
 from breakscan.check.interpreter.values import (
     ClassOrObject,
@@ -20,9 +20,6 @@ from breakscan.check.interpreter.values import (
 from breakscan.check.project.index import ModuleIndex
 from breakscan.model.facts import Fact, FileFacts, Span
 from breakscan.source.module import SourceModule
-
-Noted = TypeVar("Noted")
-Known = TypeVar("Known")
 
 Position = tuple[int, int, int, int]
 """Of an ast node, with offsets in bytes."""
@@ -52,38 +49,6 @@ class FileNotes:
         """Notes what the names hold when a statement that holds others starts."""
         if hasattr(node, "body"):
             self.names.setdefault(_position(node), []).append(dict(names))
-
-
-class _Joined(Mapping[Span, Known], Generic[Noted, Known]):
-    """The joined facts of each span, joined on demand: most are never read."""
-
-    def __init__(self, noted: Mapping[Span, Noted], join: Callable[[Noted], Known]) -> None:
-        self._noted = noted
-        self._join = join
-        self._joined: dict[Span, Known] = {}
-
-    def __getitem__(self, span: Span) -> Known:
-        if span not in self._joined:
-            self._joined[span] = self._join(self._noted[span])
-        return self._joined[span]
-
-    def __iter__(self) -> Iterator[Span]:
-        return iter(self._noted)
-
-    def __len__(self) -> int:
-        return len(self._noted)
-
-
-def _of_values(values: list[Value]) -> Fact:
-    return _fact(join_all(values))
-
-
-def _of_names(noted: list[dict[str, Value]]) -> dict[str, Fact]:
-    values: dict[str, list[Value]] = {}
-    for names in noted:
-        for name, value in names.items():
-            values.setdefault(name, []).append(value)
-    return {name: _of_values(found) for name, found in values.items()}
 
 
 class Notes:
@@ -136,7 +101,19 @@ def facts_of(module: SourceModule, noted: Iterable[Notes]) -> FileFacts:
             values.setdefault(span(at), []).extend(found)
         for at, held in file.names.items():
             names.setdefault(span(at), []).extend(held)
-    return FileFacts(_Joined(values, _of_values), _Joined(names, _of_names))
+
+    @cache  # most are never asked for
+    def value_at(at: Span) -> Fact | None:
+        return _fact(join_all(values[at])) if at in values else None
+
+    @cache
+    def names_at(at: Span) -> dict[str, Fact]:
+        held: dict[str, list[Value]] = {}
+        for name, value in (pair for noted in names.get(at, ()) for pair in noted.items()):
+            held.setdefault(name, []).append(value)
+        return {name: _fact(join_all(found)) for name, found in held.items()}
+
+    return FileFacts(value_at, names_at)
 
 
 def _fact(value: Value) -> Fact:

@@ -44,17 +44,9 @@ def prepares_data(project: Project, owner: ClassInfo) -> bool:
 _DISABLING = frozenset({"torch.compiler.disable", "torch._dynamo.disable"})
 _OPERATORS = frozenset({"torch.library.custom_op", "torch.library.impl", "torch.library.register_fake", "triton.jit"})
 """Decorators of operators, which no compiler looks into."""
-_UNTRACED = (
-    _DISABLING
-    | _OPERATORS
-    | {
-        "torch._disable_dynamo",
-        "torch.compiler.assume_constant_result",
-        "torch.compiler.allow_in_graph",
-        "torch._dynamo.allow_in_graph",
-        "torch._dynamo.nonstrict_trace",
-        "torch.compiler.nonstrict_trace",
-    }
+_UNTRACED = (_DISABLING | _OPERATORS).union(
+    "torch._disable_dynamo torch.compiler.assume_constant_result torch.compiler.allow_in_graph "
+    "torch._dynamo.allow_in_graph torch._dynamo.nonstrict_trace torch.compiler.nonstrict_trace".split()
 )
 """Decorators that keep Dynamo out of a function."""
 # Methods that run while a model is built, saved or shown, not while it computes.

@@ -64,14 +64,6 @@ class _Found(Generic[Answer]):
     counted: dict[str, str] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Remembered:
-    """An answer that is kept with a file, for all roots that ask again."""
-
-    answer: Any
-    drawn: Drawn
-
-
 _NOTHING_DRAWN = Drawn({}, [])
 
 
@@ -349,15 +341,15 @@ class Project:
         if found is None:
             # Inside another search, the answer depends on where that one began.
             lasts = keeper if not self._searches else None
-            kept = lasts.answers.get(key) if lasts is not None else None
-            if isinstance(kept, _Remembered) and kept.drawn is _NOTHING_DRAWN:
-                found = known[key] = _Found(kept.answer, {})
-                return found.answer
+            kept: tuple[Any, Drawn] | None = lasts.answers.get(key) if lasts is not None else None
+            if kept is not None and kept[1] is _NOTHING_DRAWN:
+                known[key] = _Found(kept[0], {})
+                return kept[0]
             known[key] = _Found(unfinished, {})
             self._searches += 1
             try:
-                if isinstance(kept, _Remembered) and self.draw_again(kept.drawn):
-                    found = _Found(kept.answer, kept.drawn.depends)
+                if kept is not None and self.draw_again(kept[1]):
+                    found = _Found(kept[0], kept[1].depends)
                 else:
                     found = self._search(key, find, lasts)
                 known[key] = found
@@ -377,7 +369,7 @@ class Project:
             outer |= depends
         if keeper is not None and not self.is_full:
             drawn = Drawn(depends, self._kept_among(depends)) if depends else _NOTHING_DRAWN
-            keeper.answers[key] = _Remembered(answer, drawn)
+            keeper.answers[key] = answer, drawn
         return _Found(answer, depends)
 
     def _find(self, parts: list[str], index: ModuleIndex) -> Definition | None:

@@ -147,8 +147,8 @@ class ModuleIndex:
     all_functions: dict[FunctionNode, FunctionInfo] = field(default_factory=dict)
     remembered: dict[object, object] = field(default_factory=dict, repr=False)
     """Results about the file, its functions and its classes, cached for all files that import it."""
-    answers: dict[object, object] = field(default_factory=dict, repr=False)
-    """The answers to questions about the file, see ``Project.once``."""
+    answers: dict[object, Any] = field(default_factory=dict, repr=False)
+    """The answers to questions about the file with what they drew in, see ``Project.once``."""
     closures: list[dict[str, Any]] = field(default_factory=list, repr=False)
     """The names that functions in ``remembered`` refer to."""
 

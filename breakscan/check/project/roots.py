@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
 
 from breakscan.check.project.imports import Project
@@ -99,11 +99,8 @@ class CompileCalls:
 
     def add(self, other: CompileCalls) -> None:
         """Adds the calls of another file."""
-        self.name |= other.name
-        self.decorated |= other.decorated
-        self.known |= other.known
-        self.given |= other.given
-        self.any |= other.any
+        for one in fields(self):
+            getattr(self, one.name).update(getattr(other, one.name))
 
     @property
     def name_all(self) -> bool:

@@ -205,14 +205,14 @@ class RewriteContext:
     def fact(self, node: cst.CSTNode) -> Fact:
         """The known facts about an expression of the file or the target of an assignment."""
         span = self.tree.span(node)
-        known = self.tree.facts.values.get(span)
+        known = self.tree.facts.value(span)
         if known is None and isinstance(node, cst.BaseNumber | cst.SimpleString | cst.ConcatenatedString):
             return Fact("constant", True)
         return known or UNKNOWN
 
     def names_before(self, statement: cst.BaseCompoundStatement) -> Mapping[str, Fact]:
         """The values of names at the start of a compound statement; empty if it was not reached."""
-        return self.tree.facts.names.get(self.tree.span(statement), {})
+        return self.tree.facts.names(self.tree.span(statement))
 
     def dotted(self, node: cst.CSTNode) -> str | None:
         """The dotted name that an expression refers to, through imports and aliases: ``torch.isinf``."""
