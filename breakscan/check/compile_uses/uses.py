@@ -214,14 +214,19 @@ class Survey:
             if not is_name(node.value, "self"):
                 return None
             owner = scope.owner or (scope.parent.owner if scope.parent else None)
-            return self._agreed(self.attribute_bindings(owner, node.attr), line) if owner is not None else None
+            return (
+                self._hit_among(self.attribute_bindings(owner, node.attr), line, of_name=False)
+                if owner is not None
+                else None
+            )
         if not isinstance(node, ast.Name):
             return None
         where = self._scope_of(node.id, scope)
         if where is None:
             return None
         bindings = self._bindings_in(where, node.id)
-        return self._latest([b for b in bindings if b.line < line] if where is scope else bindings, line)
+        bindings = [b for b in bindings if b.line < line] if where is scope else bindings
+        return self._hit_among(bindings, line, of_name=True)
 
     def bindings_of(self, name: str, scope: Scope) -> list[Binding]:
         """All bindings of a name, in the scope that binds it as it is seen from another."""
@@ -256,23 +261,13 @@ class Survey:
         in_place = self._in_place.get((place, name))
         return sorted([*bindings, *in_place], key=lambda binding: binding.line) if in_place else bindings
 
-    def _latest(self, bindings: list[Binding], line: int) -> Hit | None:
-        """The value of the last of some bindings; if it is in one arm of an ``if``, the values of both arms."""
-        if not bindings:
-            return None
-        last = bindings[-1]
+    def _hit_among(self, bindings: list[Binding], line: int, *, of_name: bool) -> Hit | None:
+        """The last of some bindings that holds something compiled: of a name, the last of all, or one in another arm of
+        its ``if``; an attribute may be set by several methods."""
         for binding in reversed(bindings):
-            compiled = self.compiled.get(binding)
+            compiled, last = self.compiled.get(binding), bindings[-1]
             same = binding.arms and last.arms and binding.arms[-1][0] is last.arms[-1][0]
-            if compiled is not None and (binding is last or same):
-                return Hit(compiled, _condition(binding, line))
-        return None
-
-    def _agreed(self, bindings: list[Binding], line: int) -> Hit | None:
-        """The value of an attribute that several methods may set."""
-        for binding in reversed(bindings):
-            compiled = self.compiled.get(binding)
-            if compiled is not None:
+            if compiled is not None and (binding is last or same or not of_name):
                 return Hit(compiled, _condition(binding, line))
         return None
 

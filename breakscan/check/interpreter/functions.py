@@ -25,7 +25,7 @@ from breakscan.check.interpreter.values import (
 )
 from breakscan.check.project.entry_points import is_untraced
 from breakscan.check.project.imports import Drawn, Project
-from breakscan.check.project.index import FunctionInfo, ModuleIndex
+from breakscan.check.project.index import FunctionInfo
 from breakscan.model.findings import Condition, ConditionKind, Mode, Place, Region
 from breakscan.source.walking import own_nodes, walk
 
@@ -39,38 +39,29 @@ class Wrapper:
     wrapped: str
 
 
-class Decorators:
-    """The decorators of a project, each read once."""
+def wrapper_of(project: Project, name: str, info: FunctionInfo) -> Wrapper | None:
+    """The value that a decorator of the project returns in place of the function that it gets."""
 
-    def __init__(self, project: Project) -> None:
-        self._project = project
+    def find() -> tuple[Wrapper | None, str | None]:
+        found = info.index.function_named(name)
+        return (_wrapper_in(found), _choice(found)) if found is not None else (None, None)
 
-    def wrapper(self, name: str, info: FunctionInfo) -> Wrapper | None:
-        """The value that a decorator of the project returns in place of the function that it gets."""
+    wrapper, flag = project.once(("wrapper", info.index, name), info.index, find)
+    return wrapper if flag is None or flag not in _keywords_given(info) else None
 
-        def find() -> tuple[Wrapper | None, str | None]:
-            found = info.index.function_named(name)
-            return (_wrapper_in(found), _choice(found)) if found is not None else (None, None)
 
-        wrapper, flag = self._project.once(("wrapper", info.index, name), info.index, find)
-        return wrapper if flag is None or flag not in _keywords_given(info) else None
+def replacing_conditions(project: Project, info: FunctionInfo) -> list[Condition]:
+    """The condition under which a method runs, where a decorator of its class replaces it."""
+    for name in info.owner.decorators if info.owner is not None else ():
 
-    def replaced(self, info: FunctionInfo) -> list[Condition]:
-        """The condition under which a method runs, where a decorator of its class replaces it."""
-        for name in info.owner.decorators if info.owner is not None else ():
-            if info.name in self._methods_set(name, info.index):
-                return [Condition(ConditionKind.PASSED_ON, info.name, classes=(name.rpartition(".")[2],))]
-        return []
-
-    def _methods_set(self, name: str, index: ModuleIndex) -> frozenset[str]:
-        """The attributes that a decorator sets."""
-
-        def find() -> frozenset[str]:
-            found = index.function_named(name)
+        def find(decorator: str = name) -> frozenset[str]:
+            found = info.index.function_named(decorator)
             nodes = walk(found.node) if found is not None else ()
             return frozenset(n.attr for n in nodes if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store))
 
-        return self._project.once(("set by", index, name), index, find)
+        if info.name in project.once(("set by", info.index, name), info.index, find):
+            return [Condition(ConditionKind.PASSED_ON, info.name, classes=(name.rpartition(".")[2],))]
+    return []
 
 
 def _wrapper_in(decorator: FunctionInfo) -> Wrapper | None:
@@ -260,7 +251,6 @@ class Functions:
     def __init__(self, program: Interpreter, summaries: SummaryCache) -> None:
         self._program = program
         self._summaries = summaries
-        self._decorators = Decorators(program.project)
         self._wrapped: dict[FunctionInfo, FunctionInfo] = {}
         """The functions that the wrappers of interpreted decorators wrap."""
         self.states: dict[FunctionInfo, State] = {}
@@ -445,7 +435,7 @@ class Functions:
         # Names of the enclosing function that are bound later are seen too: a closure reads them when called.
         names = {**(state.closure or {}), **state.parameters}
         frame = Frame(self._program, info, names, state.place, state.via)
-        frame.conditions += self._decorators.replaced(info)
+        frame.conditions += replacing_conditions(self._program.project, info)
         if state.chosen is not None:
             frame.conditions.append(state.chosen)
         if state.path is not None:
@@ -481,7 +471,7 @@ class Functions:
     def _run_wrappers(self, info: FunctionInfo, given: Arguments, caller: State | None) -> None:
         """Interprets the wrappers around a function, each for the first function that it wraps."""
         for name in info.decorators:
-            wrapper = self._decorators.wrapper(name, info)
+            wrapper = wrapper_of(self._program.project, name, info)
             if wrapper is None or wrapper.info in self._wrapped or is_untraced(wrapper.info, self._program.mode):
                 continue
             self._wrapped[wrapper.info] = info

@@ -177,6 +177,7 @@ class Program:
         self.attributes = ClassAttributes(project, api, setups.read_class, setups.read_method)
         self.signatures = Signatures(project, api, self.attributes)
         self.functions = Functions(self, summaries or SummaryCache(project, mode, self._interpret_apart))
+        self.call_function, self.call_wrappers = self.functions.call, self.functions.call_wrappers
         self._lambdas: dict[ast.Lambda, FunctionInfo] = {}
         self.names.assigned(index)
 
@@ -266,14 +267,6 @@ class Program:
         vars(self).clear()
 
     # -- what evaluation asks -------------------------------------------------------------------------------
-
-    def call_function(
-        self, frame: Frame, node: ast.AST, info: FunctionInfo, given: Arguments, closure: dict[str, Value] | None = None
-    ) -> Value:
-        return self.functions.call(frame, node, info, given, closure)
-
-    def call_wrappers(self, frame: Frame, info: FunctionInfo, given: Arguments) -> None:
-        self.functions.call_wrappers(frame, info, given)
 
     def pass_callables(self, frame: Frame, node: ast.AST, values: list[Value]) -> None:
         """Calls the functions among values that go to something unknown: it may well call them."""

@@ -159,45 +159,38 @@ _UNSEEN = Condition(ConditionKind.UNSEEN, "")
 def with_observed(plain: FileResult, observed: FileResult, observations: Observations) -> FileResult:
     """The result for a file: what the code shows, what only the run shows, which says so, and what the run contradicts,
     which is less sure than the code makes it."""
-    seen = _Seen({**plain.depends, **observed.depends}, observations)
-    return replace(
-        plain,
-        findings=list(_joined(plain.findings, observed.findings, seen)),
-        suppressed=list(_joined(plain.suppressed, observed.suppressed, seen)),
-        depends={**plain.depends, **observed.depends},
-        reaches=list(dict.fromkeys([*plain.reaches, *observed.reaches])),
-    )
+    digests, cwd = {**plain.depends, **observed.depends}, os.getcwd()
 
+    def seen(path: str, name: str | None) -> FunctionSeen | None:
+        digest = digests.get(os.path.normpath(os.path.join(cwd, path)), "")
+        return observations.files.get(digest, {}).get(name or "")
 
-class _Seen:
-    def __init__(self, digests: dict[str, str], observations: Observations) -> None:
-        self._digests = digests
-        self._files = observations.files
-        self._cwd = os.getcwd()
-
-    def function(self, path: str, name: str | None) -> FunctionSeen | None:
-        digest = self._digests.get(os.path.normpath(os.path.join(self._cwd, path)), "")
-        return self._files.get(digest, {}).get(name or "")
-
-    def calls(self, finding: Finding) -> int:
+    def calls(finding: Finding) -> int:
         """In how many calls the values of a finding's function were seen, or those of the one that calls it."""
         places = [(finding.site.path, finding.function)]
         if finding.region is not None:
             places.append((finding.region.path, finding.region.entry))
-        return next((seen.calls for place in places if (seen := self.function(*place))), 1)
+        return next((one.calls for place in places if (one := seen(*place))), 1)
 
+    def joined(shown: list[Finding], also: list[Finding]) -> Iterator[Finding]:
+        ran = {(finding.rule, finding.site): finding for finding in also}
+        for finding in shown:
+            same = ran.pop((finding.rule, finding.site), None)
+            if same is not None:
+                surer = CONFIDENCE_ORDER.index(same.confidence) < CONFIDENCE_ORDER.index(finding.confidence)
+                yield replace(same, region=finding.region, observed=calls(same)) if surer else finding
+            elif seen(finding.site.path, finding.function) is None:
+                yield finding
+            else:
+                confidence = max(finding.confidence, Confidence.CONDITIONAL, key=CONFIDENCE_ORDER.index)
+                yield replace(finding, confidence=confidence, conditions=(*finding.conditions, _UNSEEN))
+        for finding in ran.values():
+            yield replace(finding, observed=calls(finding))
 
-def _joined(plain: list[Finding], observed: list[Finding], seen: _Seen) -> Iterator[Finding]:
-    ran = {(finding.rule, finding.site): finding for finding in observed}
-    for finding in plain:
-        same = ran.pop((finding.rule, finding.site), None)
-        if same is not None:
-            surer = CONFIDENCE_ORDER.index(same.confidence) < CONFIDENCE_ORDER.index(finding.confidence)
-            yield replace(same, region=finding.region, observed=seen.calls(same)) if surer else finding
-        elif seen.function(finding.site.path, finding.function) is None:
-            yield finding
-        else:
-            confidence = max(finding.confidence, Confidence.CONDITIONAL, key=CONFIDENCE_ORDER.index)
-            yield replace(finding, confidence=confidence, conditions=(*finding.conditions, _UNSEEN))
-    for finding in ran.values():
-        yield replace(finding, observed=seen.calls(finding))
+    return replace(
+        plain,
+        findings=list(joined(plain.findings, observed.findings)),
+        suppressed=list(joined(plain.suppressed, observed.suppressed)),
+        depends=digests,
+        reaches=list(dict.fromkeys([*plain.reaches, *observed.reaches])),
+    )
