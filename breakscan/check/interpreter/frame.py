@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
 from breakscan.check.interpreter.module_names import ClassAttributes, DynamoConfig, ModuleNames
@@ -25,19 +25,11 @@ from breakscan.source.walking import blocks, is_name, walk
 _CONFIDENCE = {Sure.CERTAIN: Confidence.CERTAIN, Sure.LIKELY: Confidence.LIKELY, Sure.POSSIBLE: Confidence.POSSIBLE}
 
 
-@dataclass(frozen=True, slots=True)
-class _Enclosing:
-    """A place, with the ends of the ``return`` (True) and ``continue`` (False) statements of a loop, in order."""
-
-    place: Place
-    exits: tuple[tuple[tuple[int, int], bool], ...] = ()
-
-    def returns_before_jumping(self, node: ast.AST) -> bool:
-        end = getattr(node, "end_lineno", 0), getattr(node, "end_col_offset", 0)
-        return next((is_return for at, is_return in self.exits if at >= end), False)
+_Exits = tuple[tuple[tuple[int, int], bool], ...]
+"""The ends of the ``return`` (True) and ``continue`` (False) statements of a loop, in order."""
 
 
-def _exits(loop: ast.stmt) -> tuple[tuple[tuple[int, int], bool], ...]:
+def _exits(loop: ast.stmt) -> _Exits:
     found: list[tuple[tuple[int, int], bool]] = []
     queue: list[tuple[ast.stmt, bool]] = [(node, True) for node in getattr(loop, "body", [])]
     while queue:
@@ -113,7 +105,7 @@ class Frame:
         """Loops around the current statement that are in their second round."""
         self._base_place = place
         self._via = via
-        self._places: list[_Enclosing] = []
+        self._places: list[tuple[Place, _Exits]] = []
         self.entries: dict[str, dict[str, Value]] = {}
         """The tensors that the function has stored in mappings of which nothing else is known, by name and key."""
         self.conditions: list[Condition] = []
@@ -138,11 +130,11 @@ class Frame:
         Dynamo takes a frame for a loop if, in the order of the code, a jump back past the break comes before the
         next ``return`` (``maybe_has_backedge``, torch 2.13): a ``return`` further down the body hides the loop.
         """
-        hidden = False
-        for enclosing in reversed(self._places):
-            if enclosing.place is not Place.LOOP:
-                return enclosing.place, None
-            hidden = hidden or enclosing.returns_before_jumping(node)
+        hidden, end = False, (getattr(node, "end_lineno", 0), getattr(node, "end_col_offset", 0))
+        for place, exits in reversed(self._places):
+            if place is not Place.LOOP:
+                return place, None
+            hidden = hidden or next((is_return for at, is_return in exits if at >= end), False)
             if not hidden:
                 return Place.LOOP, None
         return self._base_place, self._via
@@ -151,7 +143,7 @@ class Frame:
     def within(self, place: Place, loop: ast.stmt | None = None) -> Iterator[None]:
         """Sets the place while statements inside ``place`` run; ``loop`` is the statement, if it is a loop."""
         if place is not Place.PLAIN:
-            self._places.append(_Enclosing(place, _exits(loop) if loop is not None else ()))
+            self._places.append((place, _exits(loop) if loop is not None else ()))
         try:
             yield
         finally:

@@ -218,11 +218,11 @@ def _parameter(
     if isinstance(value, Unknown) and (argument.annotation is None or evidence().uses(name)):
         value = _unannotated(evidence, name, default, compiled)
     is_int = isinstance(argument.annotation, ast.Name) and argument.annotation.id == "int"  # a size, mostly
-    if isinstance(value, Constant) and not is_int and _ASKS.search(index.module.text) and evidence().is_asked(name):
+    if isinstance(value, Constant) and not is_int and _ASKS.search(index.module.text) and name in evidence().asked:
         value = UNKNOWN  # the default or the annotation is a number, and tensors are taken as well
     if isinstance(value, Unknown) and isinstance(default, ast.Call) and makes_logger(index.dotted(default.func)):
         value = Instance(Sure.LIKELY, name=LOGGER)
-    if isinstance(value, Tensor) and value.dtype is None and "~" in index.module.text and evidence().is_mask(name):
+    if isinstance(value, Tensor) and value.dtype is None and "~" in index.module.text and name in evidence().masks:
         value = replace(at_most(value, Sure.LIKELY), dtype="bool")
     if isinstance(value, Tensor) and name.endswith(_NAMES_OF_SIZES):
         value = at_most(value, Sure.LIKELY)  # sizes are given as often, whatever the annotation says
@@ -262,14 +262,14 @@ def _unannotated(look: Callable[[], _Evidence], name: str, default: ast.expr | N
     if evidence.speaks_against(name):
         return UNKNOWN
     if evidence.uses(name) or (compiled and default is None and not name.endswith(_NAMES_OF_SIZES)):
-        return Tensor(Sure.LIKELY, dtype="bool" if evidence.is_mask(name) else None)
+        return Tensor(Sure.LIKELY, dtype="bool" if name in evidence.masks else None)
     return NONE if isinstance(default, ast.Constant) else UNKNOWN
 
 
 def used_as_tensor(api: TorchApi, info: FunctionInfo, name: str) -> bool:
     """True if all that a function does with one of its names is what is done with tensors."""
     evidence = _evidence(api, info)
-    return evidence.uses(name) and not evidence.is_doubted(name)
+    return evidence.uses(name) and name not in evidence.doubted
 
 
 def _evidence(api: TorchApi, info: FunctionInfo) -> _Evidence:
@@ -284,9 +284,12 @@ class _Evidence:
 
     def __init__(self, api: TorchApi, info: FunctionInfo) -> None:
         self._tensor: set[str] = set()
-        self._other: set[str] = set()
-        self._mask: set[str] = set()
-        self._asked: set[str] = set()
+        self.doubted: set[str] = set()
+        """Names that are used as a tensor hardly is."""
+        self.masks: set[str] = set()
+        """Names that are used as only a tensor of booleans can be."""
+        self.asked: set[str] = set()
+        """Names of which the function asks whether they are tensors."""
         self._keys: set[tuple[str, str]] = set()
         """Names, and the expressions that they are indexed with."""
         self._index = info.index
@@ -337,7 +340,7 @@ class _Evidence:
     def _invert(self, node: ast.UnaryOp) -> None:
         """``x[~m]``: nothing else is sensibly inverted than a mask."""
         if isinstance(node.op, ast.Invert) and isinstance(node.operand, ast.Name):
-            self._mask.add(node.operand.id)
+            self.masks.add(node.operand.id)
 
     def _subscript(self, node: ast.Subscript) -> None:
         if isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
@@ -356,7 +359,7 @@ class _Evidence:
     def _attribute(self, node: ast.Attribute) -> None:
         if isinstance(node.value, ast.Name):
             if node.attr in _CONTRARY:
-                self._other.add(node.value.id)
+                self.doubted.add(node.value.id)
             elif node.attr in TELLING_ATTRIBUTES or (
                 node.attr in self._api.methods and node.attr not in COMMON_METHODS
             ):
@@ -368,7 +371,7 @@ class _Evidence:
             return
         dotted = self._index.dotted(node.func) or ""
         if dotted == "torch.is_tensor" or (dotted == "isinstance" and self._asks_for_tensor(node)):
-            self._asked.add(ast.unparse(node.args[0]))
+            self.asked.add(ast.unparse(node.args[0]))
         if dotted in ("range", "int", "isinstance") and not self._asks_for_tensor(node):
             self._speak_against(node.args[0])
         elif dotted.rsplit(".", 1)[-1] in ("range", "arange"):
@@ -400,27 +403,15 @@ class _Evidence:
 
     def _speak_against(self, node: ast.expr | None) -> None:
         if isinstance(node, ast.Name):
-            self._other.add(node.id)
+            self.doubted.add(node.id)
 
     def uses(self, name: str) -> bool:
         """True if the name is used as only a tensor can be."""
-        return name in self._tensor or name in self._mask
-
-    def is_mask(self, name: str) -> bool:
-        """True if the name is used as only a tensor of booleans can be."""
-        return name in self._mask
-
-    def is_doubted(self, name: str) -> bool:
-        """True if the name is used as a tensor hardly is."""
-        return name in self._other
-
-    def is_asked(self, name: str) -> bool:
-        """True if the function asks whether the name is a tensor."""
-        return name in self._asked
+        return name in self._tensor or name in self.masks
 
     def speaks_against(self, name: str) -> bool:
         """True if the name is used as a tensor hardly is, and never as only a tensor can be."""
-        return self.is_doubted(name) and name not in self._tensor
+        return name in self.doubted and name not in self._tensor
 
 
 def _picks_dimensions(index: ast.expr) -> bool:
