@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -160,7 +159,6 @@ def _sides(node: ast.expr) -> set[str]:
 # Uses that speak against a tensor.
 _CONTRARY = frozenset("items keys values get append extend startswith endswith lower upper format config".split())
 
-_ASKS = re.compile(r"\bis_tensor\(|Tensor\)")
 _NAMES_OF_SIZES = ("size", "shape", "sizes", "shapes")
 _NAMES_OF_COUNTS = ("lengths", "lens")
 """Of tensors with a number for each row."""
@@ -218,7 +216,7 @@ def _parameter(
     if isinstance(value, Unknown) and (argument.annotation is None or evidence().uses(name)):
         value = _unannotated(evidence, name, default, compiled)
     is_int = isinstance(argument.annotation, ast.Name) and argument.annotation.id == "int"  # a size, mostly
-    if isinstance(value, Constant) and not is_int and _ASKS.search(index.module.text) and name in evidence().asked:
+    if isinstance(value, Constant) and not is_int and _may_ask(index.module.text) and name in evidence().asked:
         value = UNKNOWN  # the default or the annotation is a number, and tensors are taken as well
     if isinstance(value, Unknown) and isinstance(default, ast.Call) and makes_logger(index.dotted(default.func)):
         value = Instance(Sure.LIKELY, name=LOGGER)
@@ -237,6 +235,11 @@ def _parameter(
     if isinstance(default, ast.Constant) and isinstance(default.value, bool):
         value = CONSTANT  # a flag, whatever its annotation says
     return _with_default(name, value, default) if entry and isinstance(default, ast.Constant) else value
+
+
+def _may_ask(text: str) -> bool:
+    """True if a file may ask whether a value is a tensor: a pattern takes many times as long."""
+    return "is_tensor(" in text or "Tensor)" in text
 
 
 def _with_default(name: str, value: Value, default: ast.Constant) -> Value:
