@@ -29,7 +29,7 @@ ROOMS = {
     "model": Room("", 1241, 9),
     "source": Room("model", 1869, 14),
     "rulebook": Room("model source", 2633, 12),
-    "check": Room(STATIC, 11808, 43),
+    "check": Room(STATIC, 11656, 43),
     "fix": Room(f"{STATIC} check", 7651, 38),
     "recording": Room(STATIC, 8717, 43),
     "explanation": Room(f"{STATIC} check recording", 6536, 32),
