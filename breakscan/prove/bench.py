@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import statistics
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from breakscan.explanation.explanation import Explanation
 from breakscan.prove import faster as measure
@@ -208,23 +207,94 @@ class _Bench:
     def run(self) -> None:
         """Tries all variants, then repeats those that matter."""
         skipped = doubles(self.variants, self.choices)
-        for variant in self.variants:
-            if (row := skipped.get(variant.label)) is not None:
-                self.rows.append(row)
-            else:
-                self._try(variant)
+        for number, variant in enumerate(self.variants, 1):
+            self.rows.append(skipped.get(variant.label) or self._measured(variant, number))
         self._run_again()
 
-    def _try(self, variant: Candidate) -> None:
-        measurement = _Measurement(variant, self, functools.partial(self._say, variant))
-        measurement.run()
-        self.rows.append(measurement.row)
-        self._started[variant.label] = measurement.worker
-        if measurement.explanation is not None:
-            self.device = self.device or measurement.explanation.device or ""
+    def _measured(self, variant: Candidate, number: int) -> BenchRow:
+        """Compiles the calls in a process of its own, compares their results, compiles again what is timed, and times
+        it.  The row records any failure."""
 
-    def _say(self, variant: Candidate, step: MeasuringStep) -> None:
-        self.say(MeasuringProgress(step, variant.label, self.variants.index(variant) + 1, len(self.variants)))
+        def say(step: MeasuringStep) -> None:
+            self.say(MeasuringProgress(step, variant.label, number, len(self.variants)))
+
+        self._row = BenchRow(variant, MeasurementStatus.MEASURED)
+        say(MeasuringStep.RUN)
+        self._started[variant.label] = worker = self.original.workers.start(variant)
+        try:
+            with worker:
+                if problem := self.original.incomparable(worker, worker.ready(), variant):
+                    if problem.kind in NOT_TRIED:
+                        raise _Stopped(MeasurementStatus.SKIPPED, Stage.NOT_RUN, problem)
+                    raise _Stopped(MeasurementStatus.FAILED, Stage.RUN_TIME, problem)
+                compile_as(worker, variant)
+                say(MeasuringStep.COMPILE)
+                explanation = self._compile(worker)
+                say(MeasuringStep.TIME)
+                self._time(worker, explanation)
+        except _Stopped as stopped:
+            status, stage, problem = stopped.args
+            self._row = replace(self._row, status=status, stage=stage, problem=problem)
+        except WorkerError as error:
+            failed, stage = MeasurementStatus.FAILED, error.stage or Stage.RUN_TIME
+            self._row = replace(self._row, status=failed, stage=stage, problem=_error(error.first_line))
+        return self._row
+
+    def _compile(self, worker: Worker) -> Explanation:
+        """Runs the calls compiled.  Returns what was recorded."""
+        result = None
+        try:
+            result = self.original.run_compiled(worker, patient=False)
+        finally:
+            explanation = self._explain(worker, result)
+        if result.failure is not None:
+            raise _Stopped(MeasurementStatus.FAILED, result.failure.stage, _error(result.failure.text))
+        if any(frame.over_limit for frame in explanation.frames):
+            raise _recompiling(explanation, ObservationKind.RECOMPILES_TO_LIMIT)
+        if result.endless:
+            raise _recompiling(explanation, ObservationKind.RECOMPILES_EACH_CALL)
+        if self.original.unrepeatable is None and (unlike := self.original.differences(worker, result)):
+            # Its time cannot be compared with that of code that computes something else.
+            observation = Observation(ObservationKind.DIFFERS, details=(unlike[0],))
+            raise _Stopped(MeasurementStatus.DIFFERS, Stage.RESULTS, observation)
+        return explanation
+
+    def _explain(self, worker: Worker, result: CompiledResult | None) -> Explanation:
+        """Returns what was recorded, also for failed runs."""
+        explanation, processes = explained(worker, (), {})
+        self.device = self.device or explanation.device or ""
+        stages = _stages(processes)
+        if result is None and not stages["total"]:
+            # The process ended before anything was recorded.
+            return explanation
+        self._row = replace(self._row, **counts_of(explanation), compile_seconds=stages)
+        if result is not None and result.failure is None:
+            startup = self.original.workers.server.startup_seconds
+            # Those are imported that the variant needs.
+            parts = (DYNAMO, INDUCTOR) if "inductor" in stages else (DYNAMO,)
+            self._row = replace(
+                self._row,
+                kernels=kernels_of_step(explanation, result.calls_each),
+                first_call_seconds=result.first_call_seconds,
+                compiling_seconds=result.compiling_seconds,
+                startup_seconds=sum(startup.get(part, 0.0) for part in parts),
+                busy=result.busy,
+            )
+            if result.busy:
+                self.note(Observation(ObservationKind.BUSY))
+        return explanation
+
+    def _time(self, worker: Worker, explanation: Explanation) -> None:
+        try:
+            step, ratio = self.timed(worker, LONGEST)
+        except Unsteady as error:
+            if error.name == StepKind.EAGER:
+                observation = Observation(ObservationKind.COMPILES_WHILE_EAGER)
+                raise _Stopped(MeasurementStatus.FAILED, Stage.RUN_TIME, observation) from None
+            raise _recompiling(explanation, ObservationKind.RECOMPILES_WHILE_TIMED) from None
+        memory = worker.ask(StepTimer.memory, StepKind.COMPILED)
+        row = replace(self._row, processes=1, step_seconds=step, ratio=ratio, memory_bytes=memory)
+        self._row = replace(row, pays_after_calls=pays_after(row, self.same))
 
     def _run_again(self) -> None:
         """Repeats the variants that the reader relies on in more processes: the program's own, and the one to choose.
@@ -309,114 +379,12 @@ class _Bench:
 
 
 class _Stopped(Exception):
-    """A variant is not measured further."""
+    """A variant is not measured further: its status, the stage, and the reason."""
 
 
-class _Measurement:
-    """Measures one variant in a process of its own.  ``say`` is called with the progress.  The row records any failure.
-
-    ``worker`` is the process, also when it has ended.
-    """
-
-    def __init__(self, variant: Candidate, bench: _Bench, say: Callable[[MeasuringStep], None]) -> None:
-        self.row = BenchRow(variant, MeasurementStatus.MEASURED)
-        self.explanation: Explanation | None = None
-        self._bench = bench
-        self._say = say
-        say(MeasuringStep.RUN)
-        self.worker = bench.original.workers.start(variant)
-
-    def run(self) -> None:
-        """Compiles the calls, compares their results, compiles again what is timed, and times it."""
-        try:
-            with self.worker as worker:
-                self._compile(worker)
-                self._say(MeasuringStep.TIME)
-                self._time(worker)
-        except _Stopped:
-            pass
-        except WorkerError as error:
-            self._fail(MeasurementStatus.FAILED, error.stage or Stage.RUN_TIME, _error(error.first_line))
-
-    def _compile(self, worker: Worker) -> None:
-        original = self._bench.original
-        if problem := original.incomparable(worker, worker.ready(), self.row.variant):
-            if problem.kind in NOT_TRIED:
-                self._stop(MeasurementStatus.SKIPPED, Stage.NOT_RUN, problem)
-            self._stop(MeasurementStatus.FAILED, Stage.RUN_TIME, problem)
-        compile_as(worker, self.row.variant)
-        self._say(MeasuringStep.COMPILE)
-        result = None
-        try:
-            result = original.run_compiled(worker, patient=False)
-        finally:
-            self.explanation = self._explain(worker, result)
-        if result.failure is not None:
-            self._stop(MeasurementStatus.FAILED, result.failure.stage, _error(result.failure.text))
-        if any(frame.over_limit for frame in self.explanation.frames):
-            self._stop_recompiling(self.explanation, ObservationKind.RECOMPILES_TO_LIMIT)
-        if result.endless:
-            self._stop_recompiling(self.explanation, ObservationKind.RECOMPILES_EACH_CALL)
-        if original.unrepeatable is None and (unlike := original.differences(worker, result)):
-            # Its time cannot be compared with that of code that computes something else.
-            observation = Observation(ObservationKind.DIFFERS, details=(unlike[0],))
-            self._stop(MeasurementStatus.DIFFERS, Stage.RESULTS, observation)
-
-    def _explain(self, worker: Worker, result: CompiledResult | None) -> Explanation:
-        """Returns what was recorded, also for failed runs."""
-        explanation, processes = explained(worker, (), {})
-        stages = _stages(processes)
-        if result is None and not stages["total"]:
-            # The process ended before anything was recorded.
-            return explanation
-        self.row = replace(self.row, **counts_of(explanation), compile_seconds=stages)
-        if result is not None and result.failure is None:
-            self.row = replace(
-                self.row,
-                kernels=kernels_of_step(explanation, result.calls_each),
-                first_call_seconds=result.first_call_seconds,
-                compiling_seconds=result.compiling_seconds,
-                startup_seconds=self._startup(),
-                busy=result.busy,
-            )
-            if result.busy:
-                self._bench.note(Observation(ObservationKind.BUSY))
-        return explanation
-
-    def _startup(self) -> float:
-        """The seconds of the import of the parts of the compiler that the variant needs."""
-        stages = self._bench.original.workers.server.startup_seconds
-        parts = (DYNAMO, INDUCTOR) if "inductor" in self.row.compile_seconds else (DYNAMO,)
-        return sum(stages.get(part, 0.0) for part in parts)
-
-    def _stop_recompiling(self, explanation: Explanation, kind: ObservationKind) -> NoReturn:
-        cause = next((one.subject for one in explanation.recompiles), "")
-        self._stop(MeasurementStatus.UNSTEADY, Stage.RECOMPILING, Observation(kind, cause))
-
-    def _time(self, worker: Worker) -> None:
-        assert self.explanation is not None
-        try:
-            step, ratio = self._bench.timed(worker, LONGEST)
-        except Unsteady as error:
-            if error.name == StepKind.EAGER:
-                self._stop(MeasurementStatus.FAILED, Stage.RUN_TIME, Observation(ObservationKind.COMPILES_WHILE_EAGER))
-            self._stop_recompiling(self.explanation, ObservationKind.RECOMPILES_WHILE_TIMED)
-        row = replace(
-            self.row,
-            processes=1,
-            step_seconds=step,
-            ratio=ratio,
-            memory_bytes=worker.ask(StepTimer.memory, StepKind.COMPILED),
-        )
-        self.row = replace(row, pays_after_calls=pays_after(row, self._bench.same))
-
-    def _fail(self, status: MeasurementStatus, stage: Stage, observation: Observation) -> None:
-        self.row = replace(self.row, status=status, stage=stage, problem=observation)
-
-    def _stop(self, status: MeasurementStatus, stage: Stage, observation: Observation) -> NoReturn:
-        """Raises _Stopped."""
-        self._fail(status, stage, observation)
-        raise _Stopped
+def _recompiling(explanation: Explanation, kind: ObservationKind) -> _Stopped:
+    cause = next((one.subject for one in explanation.recompiles), "")
+    return _Stopped(MeasurementStatus.UNSTEADY, Stage.RECOMPILING, Observation(kind, cause))
 
 
 def _error(text: str) -> Observation:
