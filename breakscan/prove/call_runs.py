@@ -14,7 +14,7 @@ from breakscan.prove.call_result import CallResult, one_line, projections, resul
 from breakscan.prove.capture import CapturedCall, CapturedCallable
 from breakscan.prove.equal import Change, Expected, Noise, Part, ResultDifference
 from breakscan.prove.outside import OUTSIDE
-from breakscan.prove.overlay import executed_code
+from breakscan.prove.overlay import ExecutedCode
 from breakscan.prove.protocol import CallStart, Failure, RanCode, ValueMismatch
 from breakscan.prove.state import digests, read_file, write_file
 from breakscan.prove.torch_state import (
@@ -344,7 +344,7 @@ class CallRuns:
     def eager(self, reference: Reference, outside: dict[str, tuple[int, ...]]) -> EagerRun:
         """Runs each call eager.  The files of ``outside`` are watched: it has their changed lines that ran outside of
         the calls."""
-        with executed_code(outside, closely=True) as executed:
+        with ExecutedCode(outside).noted(closely=True) as executed:
             results = self._eager()
         ran = executed.found()
         moves = any(set(lines) - ran[path].lines for path, lines in outside.items())
@@ -357,7 +357,7 @@ class CallRuns:
 
     def executed(self, watched: tuple[str, ...]) -> dict[str, RanCode]:
         """Runs each call eager.  Returns the code that they run."""
-        with executed_code(watched, closely=True) as executed:
+        with ExecutedCode(watched).noted(closely=True) as executed:
             self._eager()
         return executed.found()
 

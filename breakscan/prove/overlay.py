@@ -207,8 +207,8 @@ class ExecutedCode:
         self._stopped = True
 
     @contextlib.contextmanager
-    def noted(self, closely: bool = False) -> Iterator[None]:
-        """Notes what runs while the block runs: the lines, and where ``closely``, expressions."""
+    def noted(self, closely: bool = False) -> Iterator[ExecutedCode]:
+        """Notes what runs while the block runs: the lines, and where ``closely``, expressions.  Yields itself."""
         wanted = {os.path.realpath(path): path for path in self.lines}
         names: dict[str, str | None] = {}
 
@@ -243,15 +243,7 @@ class ExecutedCode:
             sys.settrace(on_call)
         ExecutedCode.current = self
         try:
-            yield
+            yield self
         finally:
             sys.settrace(before)
             ExecutedCode.current = outer
-
-
-@contextlib.contextmanager
-def executed_code(paths: Collection[str], closely: bool = False) -> Iterator[ExecutedCode]:
-    """Yields the code that this thread executes until the block ends: the lines, and where ``closely``, expressions."""
-    executed = ExecutedCode(paths)
-    with executed.noted(closely):
-        yield executed

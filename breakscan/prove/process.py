@@ -194,10 +194,6 @@ class WorkerProcess:
         for name, action in eager_compile.wait_for(str(self._recording), library).items():
             self._watch.after(name, action)
 
-    def _before_timing(self) -> None:
-        self._stop_recording()
-        self._capture.hook.remove_timers()
-
     def _start_recording(self, _: ModuleType) -> None:
         """Called after the import of the compiler."""
         from breakscan.recording.recorder import Recorder
@@ -225,7 +221,7 @@ class WorkerProcess:
             CallRuns(callables, stop),
             CompiledParts(callables, self._capture.hook, stop),
             VariedCalls(callables, self._overlay.paths, self._capture.later),
-            StepTimer(self._capture, self._before_timing),
+            StepTimer(self._capture, stop),
             *([self._whole] if self._whole is not None else []),
         ]
         served = {type(one).__name__: one for one in objects}

@@ -7,7 +7,6 @@ import statistics
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.function_values import observations_of
@@ -44,18 +43,19 @@ WARMING = 2
 """Steps that are left out after compiling, if there are enough others: the first ones fill caches."""
 ENOUGH = 8
 MOST_ROUNDS = 64
+VALUES = "values.pt"
+"""The file of the values that a run ended with, in the folder of its process."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run of the program.  ``values`` is the file of the values that it ended with, if they were kept, and ``dtypes``
-    has theirs by path; ``distances`` are those from the values of another run, ``seconds`` those of its process."""
+    """A run of the program.  ``dtypes`` are those of the values that it ended with by path, if these were kept;
+    ``distances`` are those from the values of another run, ``seconds`` those of its process."""
 
     about: Description
     report: RunReport
     explanation: Explanation
     observations: Observations
-    values: str
     dtypes: Mapping[str, str]
     distances: Mapping[str, float]
     worker: Worker
@@ -116,13 +116,11 @@ def ratio_of(before: Run, after: Run, loop: int | None) -> Ratio | None:
 
 
 class Runs:
-    """Runs the program with the texts of its files replaced.  ``folder`` is for what the runs write.  ``loops`` are
-    those of the program as it is, whose steps are timed, and ``originals`` the texts of its files."""
+    """Runs the program with the texts of its files replaced.  ``loops`` are those of the program as it is, whose steps
+    are timed, and ``originals`` the texts of its files."""
 
-    def __init__(self, workers: Workers, folder: Path) -> None:
+    def __init__(self, workers: Workers) -> None:
         self.workers = workers
-        self._folder = folder
-        self._number = 0
         self.loops: tuple[LoopSite, ...] = ()
         self.originals: Texts = {}
 
@@ -148,9 +146,7 @@ class Runs:
         # Loops are watched in a new text, also where nothing else changes.
         watched = {one.path: self.originals[one.path] for one in self.loops} | dict(texts)
         candidate = Candidate("", texts={path: (self.originals[path], text) for path, text in watched.items()})
-        self._number += 1
         began = time.monotonic()
-        values = str(self._folder / f"values{self._number}.pt")
         cache = cache_of.worker if cache_of else None
         try:
             with self.workers.start(candidate, cache, whole=replace(request, loops=loops)) as worker:
@@ -162,8 +158,8 @@ class Runs:
                 if missing:
                     raise WorkerError(f"{display_path(missing[0], os.getcwd())} was not loaded")
                 report = worker.ask(WholeProgram.report)
-                dtypes = worker.ask(WholeProgram.save, values) if keep else {}
-                distances = worker.ask(WholeProgram.distances, known.values) if known else {}
+                dtypes = worker.ask(WholeProgram.save, str(worker.folder / VALUES)) if keep else {}
+                distances = worker.ask(WholeProgram.distances, str(known.worker.folder / VALUES)) if known else {}
                 shown, processes = explained(worker, self.workers.library, texts)
                 # It has nothing left to do, and the pool of Inductor's compile processes takes seconds to end.
                 worker.kill()
@@ -172,7 +168,7 @@ class Runs:
                 raise WorkerError(f"it took longer than {longest:.0f} s") from None
             raise
         seconds = time.monotonic() - began
-        return Run(about, report, shown, observations_of(processes), values, dtypes, distances, worker, seconds)
+        return Run(about, report, shown, observations_of(processes), dtypes, distances, worker, seconds)
 
 
 class EndValues:

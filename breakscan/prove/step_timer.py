@@ -39,12 +39,12 @@ MOST_WARMUP = 30.0
 
 
 class StepTimer:
-    """``before_timing`` is called once before anything is timed: it removes what would be timed, too."""
+    """``stop_recording`` ends the recording of the process before anything is timed."""
 
-    def __init__(self, capture: Capture, before_timing: Callable[[], None]) -> None:
+    def __init__(self, capture: Capture, stop_recording: Callable[[], None]) -> None:
         self._callables = capture.captured
         self._capture = capture
-        self._before_timing = before_timing
+        self._stop_recording = stop_recording
         self._loop: UserLoop | None = None
         self._steps: dict[StepKind, list[Callable[[], object]]] = {}
         """The steps of a cycle."""
@@ -78,7 +78,8 @@ class StepTimer:
 
     def prepare(self, kind: StepKind) -> None:
         """Prepares for blocks of a kind.  What is compiled is compiled again, in one run of each step."""
-        self._before_timing()
+        self._stop_recording()
+        self._capture.hook.remove_timers()
         if kind is StepKind.COMPILED:
             torch._dynamo.reset()
         gc.collect()

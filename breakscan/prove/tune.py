@@ -129,7 +129,7 @@ def tune(program: UserProgram, question: TuneQuestion, say: Callable[[TuneProgre
     try:
         rules = load_library(question.settings.of(Path.cwd() / "any file").rule_folders)
         with interrupted_once(), ForkServerProcess() as server:
-            return _Tune(Workers(program, folder, server, rules), folder, question, say).run()
+            return _Tune(Workers(program, folder, server, rules), question, say).run()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -187,12 +187,10 @@ class _Turns:
 
 
 class _Tune:
-    def __init__(
-        self, workers: Workers, folder: Path, question: TuneQuestion, say: Callable[[TuneProgress], None]
-    ) -> None:
+    def __init__(self, workers: Workers, question: TuneQuestion, say: Callable[[TuneProgress], None]) -> None:
         self.workers = workers
         self.question = question
-        self.runs = Runs(workers, folder)
+        self.runs = Runs(workers)
         self._say = say
         self._began = time.monotonic()
         self.tried: list[Trial] = []

@@ -21,7 +21,7 @@ from breakscan.prove.call_result import CallResult
 from breakscan.prove.call_runs import Reference, put_back, run_call
 from breakscan.prove.capture import CapturedCall, CapturedCallable, LaterCalls
 from breakscan.prove.equal import NOTED, Expected, ResultDifference, has_information
-from breakscan.prove.overlay import executed_code
+from breakscan.prove.overlay import ExecutedCode
 from breakscan.prove.protocol import RanCode, Variation, VariedCall
 from breakscan.prove.state import StateSnapshot, digest, is_number, read_file, write_file
 from breakscan.prove.torch_state import Modes, eager_stance, torch
@@ -336,7 +336,7 @@ class VariedCalls:
         for varied in calls:
             if time.thread_time() > until:
                 return
-            with executed_code(self._files, closely=True) as ran:
+            with ExecutedCode(self._files).noted(closely=True) as ran:
                 result = self._result(folder, varied)
             if result is not None:
                 yield varied, result, ran.found()

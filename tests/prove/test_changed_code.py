@@ -11,7 +11,7 @@ import pytest
 
 from breakscan.fix.source_map import SourceMap
 from breakscan.prove.changed_code import UnseenKind, changed_code_ran, replaced_tests, unrun
-from breakscan.prove.overlay import executed_code
+from breakscan.prove.overlay import ExecutedCode
 from breakscan.prove.protocol import RanCode
 
 BEFORE = """\
@@ -164,7 +164,7 @@ def test_new_code_that_did_not_run_is_named(tmp_path: Path, code: str, named: li
     path = str(tmp_path / "it.py")
     names: dict[str, Any] = {}
     exec(compile(after, path, "exec"), names)
-    with executed_code([path], closely=True) as ran:
+    with ExecutedCode([path]).noted(closely=True) as ran:
         names["f"](1)
     assert unrun_code(before, after, ran.found()[path]) == named
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from breakscan.prove.overlay import executed_code, plain_code, recording_code
+from breakscan.prove.overlay import ExecutedCode, plain_code, recording_code
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
@@ -132,11 +132,11 @@ def test_outcomes_are_recorded_and_nothing_changes(tmp_path: Path) -> None:
     code = recording_code(TEXT, path)
     expected = result(plain_code(TEXT, path))
     assert result(code) == expected
-    with executed_code([path]) as ran:
+    with ExecutedCode([path]).noted() as ran:
         pass
     assert result(code) == expected
     assert not ran.outcomes, "only while it records"
-    with executed_code([path]) as ran:
+    with ExecutedCode([path]).noted() as ran:
         assert result(code) == expected
     lines = [line.encode() for line in TEXT.splitlines()]
     found: dict[str, set[bool]] = {}
@@ -174,6 +174,6 @@ def test_instructions_without_a_line_end_no_run(tmp_path: Path) -> None:
     text = "def f():\n    for x in 1, 2:\n        if x > 1:\n            x = 3\n"
     text += "        try:\n            1 / 0\n        except ZeroDivisionError as error:\n            x = 4\n"
     exec(plain_code(text, path), scope)
-    with executed_code([path], closely=True) as ran:
+    with ExecutedCode([path]).noted(closely=True) as ran:
         scope["f"]()
     assert {2, 3, 4, 8} <= {*ran.found()[path].lines}

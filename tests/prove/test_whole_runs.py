@@ -141,7 +141,7 @@ def test_tune_ends_when_its_time_is_up(tmp_path: Path, monkeypatch: pytest.Monke
 def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "train.py").write_text(SCALED)
-    return Runs(Workers(UserProgram(("train.py",)), tmp_path, ForkServerProcess(), load_library(())), tmp_path)
+    return Runs(Workers(UserProgram(("train.py",)), tmp_path, ForkServerProcess(), load_library(())))
 
 
 def test_steps_of_the_loop_are_timed_up_to_the_same_one_and_values_compared(runs: Runs, tmp_path: Path) -> None:
