@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -70,12 +71,8 @@ class _Maker:
     given: tuple[cst.Arg, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class CallKey:
-    """The call of that number among those of a file with the same target: equal after edits elsewhere."""
-
-    target: str
-    number: int
+CallKey = tuple[str, int]
+"""A target, and the number of a call among those of a file with that target: equal after edits elsewhere."""
 
 
 class UserFile(FileTree):
@@ -141,12 +138,12 @@ class UserFile(FileTree):
 
     def key_of(self, call: CompileCall) -> CallKey:
         same = [one for one in self.calls if one.target == call.target]
-        return CallKey(call.target, same.index(call))
+        return call.target, same.index(call)
 
     def find(self, key: CallKey) -> CompileCall | None:
         """The call with a key."""
-        same = [one for one in self.calls if one.target == key.target]
-        return same[key.number] if key.number < len(same) else None
+        target, number = key
+        return next(itertools.islice((one for one in self.calls if one.target == target), number, None), None)
 
     def _call_of(self, node: cst.CSTNode) -> CompileCall | None:
         if isinstance(node, cst.Decorator):
@@ -226,12 +223,12 @@ class UserFile(FileTree):
         parts: list[cst.BaseStatement] = []
         heads, tails = list(line.body[:at]), list(line.body[at + 1 :])
         if before:
-            parts += [_line(heads, line), *before]
+            parts += [_line(heads), *before]
             heads = []
         if after:
-            parts += [_line([*heads, *middle], line), *after, _line(tails, line)]
+            parts += [_line([*heads, *middle]), *after, _line(tails)]
         else:
-            parts.append(_line([*heads, *middle, *tails], line))
+            parts.append(_line([*heads, *middle, *tails]))
         parts = [one for one in parts if not isinstance(one, cst.SimpleStatementLine) or one.body]
         if parts:
             parts[0] = parts[0].with_changes(leading_lines=line.leading_lines)
@@ -241,7 +238,7 @@ class UserFile(FileTree):
         return {line: parts or None}
 
 
-def _line(body: Sequence[cst.BaseSmallStatement], like: cst.SimpleStatementLine) -> cst.SimpleStatementLine:
+def _line(body: Sequence[cst.BaseSmallStatement]) -> cst.SimpleStatementLine:
     last = [one.with_changes(semicolon=cst.MaybeSentinel.DEFAULT) for one in body[-1:]]
     return cst.SimpleStatementLine([*body[:-1], *last])
 

@@ -1,13 +1,16 @@
-"""A process of a program, without a fork server unless one is given."""
+"""Programs that are run as the commands run them."""
 
 from __future__ import annotations
 
+import difflib
 import itertools
+import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from briefly import BRIEFLY
 
 from breakscan.prove.candidate import UNCHANGED
 from breakscan.prove.worker import CALLS, UserProgram, Worker, Workers
@@ -25,3 +28,24 @@ def started(tmp_path: Path) -> Any:
         return Workers(program, tmp_path / f"workers{next(numbers)}", server or none).start(UNCHANGED)
 
     return started
+
+
+@pytest.fixture
+def verified(tmp_path: Path, valid: Any) -> Any:
+    """The JSON of ``verify`` for a program with this text, which is written to ``program.py``.  ``becomes`` is the text
+    that a patch makes of it, ``it.patch``."""
+
+    def verified(text: str, *words: str, becomes: str | None = None, status: int | None = None) -> Any:
+        (tmp_path / "program.py").write_text(text, encoding="utf-8")
+        if becomes is not None:
+            both = (one.splitlines(keepends=True) for one in (text, becomes))
+            lines = difflib.unified_diff(*both, "a/program.py", "b/program.py")
+            (tmp_path / "it.patch").write_text("".join(lines), encoding="utf-8")
+            words = (*words, "--patch", "it.patch")
+        command = [*BRIEFLY, "verify", "--format", "json", *words, "program.py"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=580)
+        assert done.stdout, done.stderr
+        assert status in (None, done.returncode), done.stdout + done.stderr
+        return valid(done.stdout, "verify")
+
+    return verified

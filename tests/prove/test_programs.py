@@ -3,12 +3,9 @@ call does."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
-from briefly import verified, write_patch
 
 pytestmark = pytest.mark.torch
 
@@ -109,8 +106,8 @@ for step in range(20):
 
 
 @pytest.mark.slow
-def test_data_loaders_may_have_workers(tmp_path: Path, valid: Callable[..., Any]) -> None:
-    told = verified(tmp_path, WORKERS, valid, status=0)
+def test_data_loaders_may_have_workers(verified: Any) -> None:
+    told = verified(WORKERS, status=0)
     guard, where, both = told["proofs"]
     assert [proof["outputs_equal"] for proof in told["proofs"]] == [True, True, True]
     assert (guard["rewrite"], where["rewrite"], both["breaks"]["after"]) == ("assert-async", "where", 0)
@@ -119,8 +116,8 @@ def test_data_loaders_may_have_workers(tmp_path: Path, valid: Callable[..., Any]
 
 
 @pytest.mark.slow
-def test_two_models_and_a_number_that_becomes_a_buffer(tmp_path: Path, valid: Callable[..., Any]) -> None:
-    told = verified(tmp_path, GAN, valid, status=0)
+def test_two_models_and_a_number_that_becomes_a_buffer(verified: Any) -> None:
+    told = verified(GAN, status=0)
     both = {"captured": 3, "backward": True}
     assert told["calls"] == [{"callable": "Generator", **both}, {"callable": "Critic", **both}]
     proofs = {proof["rewrite"]: proof for proof in told["proofs"]}
@@ -175,8 +172,8 @@ for step in range(4):
 
 
 @pytest.mark.slow
-def test_a_break_in_what_the_first_call_sets_up_is_found_and_proved(tmp_path: Path, valid: Callable[..., Any]) -> None:
-    told = verified(tmp_path, SET_UP, valid, status=0)
+def test_a_break_in_what_the_first_call_sets_up_is_found_and_proved(verified: Any) -> None:
+    told = verified(SET_UP, status=0)
     assert told["unreached"] == []
     (proof,) = told["proofs"]
     assert proof["label"] == "program.py:11 where"
@@ -184,17 +181,16 @@ def test_a_break_in_what_the_first_call_sets_up_is_found_and_proved(tmp_path: Pa
     assert (proof["breaks"]["before"], proof["breaks"]["after"]) == (1, 0)
 
 
-def test_a_change_that_only_the_first_call_shows_is_rejected(tmp_path: Path, valid: Callable[..., Any]) -> None:
-    patch = write_patch(tmp_path, SET_UP, SET_UP.replace("y.abs().max()", "y.abs().max() + 0.01"))
-    told = verified(tmp_path, SET_UP, valid, "--patch", patch, status=1)
+def test_a_change_that_only_the_first_call_shows_is_rejected(verified: Any) -> None:
+    told = verified(SET_UP, becomes=SET_UP.replace("y.abs().max()", "y.abs().max() + 0.01"), status=1)
     (proof,) = told["proofs"]
     assert proof["verdict"] == "rejected"
     assert any(reason.startswith("eager, output") for reason in proof["reasons"]), proof["reasons"]
 
 
 @pytest.mark.slow
-def test_parameters_without_a_shape_are_left_to_the_later_calls(tmp_path: Path, valid: Callable[..., Any]) -> None:
-    told = verified(tmp_path, LAZY, valid, status=0)
+def test_parameters_without_a_shape_are_left_to_the_later_calls(verified: Any) -> None:
+    told = verified(LAZY, status=0)
     (proof,) = told["proofs"]
     assert proof["label"] == "program.py:8 where"
     assert proof["verdict"] in ("accepted", "no-faster", "too-noisy"), proof["reasons"]

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from briefly import verified, write_patch
 
 pytestmark = pytest.mark.torch
 
@@ -57,10 +55,8 @@ NARROW = WIDE.replace("    if y.numel() > 99:\n        y = y * 2\n    else:\n   
 SLEEPING = WIDE.replace("    y = x + 1\n", "    time.sleep(0.03)\n    y = x + 1\n")
 
 
-def test_a_side_that_no_call_takes_is_named_and_the_change_is_not_written(
-    tmp_path: Path, valid: Callable[..., Any]
-) -> None:
-    told = verified(tmp_path, SLEEPING, valid, "--apply", "--patch", write_patch(tmp_path, SLEEPING, NARROW))
+def test_a_side_that_no_call_takes_is_named_and_the_change_is_not_written(tmp_path: Path, verified: Any) -> None:
+    told = verified(SLEEPING, "--apply", becomes=NARROW)
     (proof,) = told["proofs"]
     assert proof["verdict"] == "accepted", proof["says"]
     (unseen,) = proof["unseen"]
@@ -73,8 +69,8 @@ def test_a_side_that_no_call_takes_is_named_and_the_change_is_not_written(
 
 
 @pytest.mark.slow
-def test_it_is_written_if_the_user_says_so(tmp_path: Path, valid: Callable[..., Any]) -> None:
-    told = verified(tmp_path, SLEEPING, valid, "--apply-unseen", "--patch", write_patch(tmp_path, SLEEPING, NARROW))
+def test_it_is_written_if_the_user_says_so(tmp_path: Path, verified: Any) -> None:
+    told = verified(SLEEPING, "--apply-unseen", becomes=NARROW)
     (proof,) = told["proofs"]
     assert (proof["verdict"], proof["held_back"]) == ("accepted", True), proof["says"]
     assert (told["applied"], told["held_back"]) == (["program.py"], [])
@@ -82,17 +78,17 @@ def test_it_is_written_if_the_user_says_so(tmp_path: Path, valid: Callable[..., 
 
 
 @pytest.mark.slow
-def test_a_side_that_only_a_later_call_takes_is_compared(tmp_path: Path, valid: Callable[..., Any]) -> None:
+def test_a_side_that_only_a_later_call_takes_is_compared(verified: Any) -> None:
     # The square root of the fifth call's values has a gradient of NaN, which `where` lets through, and says so.
-    told = verified(tmp_path, program("3.0 if step < 4 else -3.0", "torch.sqrt(y)"), valid, "--apply")
+    told = verified(program("3.0 if step < 4 else -3.0", "torch.sqrt(y)"), "--apply")
     (proof,) = told["proofs"]
     assert proof["unseen"] == []
     assert ("later", "gradient", True) in {(one["kind"], one["part"], one["stated"]) for one in proof["varied"]}
 
 
 @pytest.mark.slow
-def test_a_test_with_both_outcomes_is_written(tmp_path: Path, valid: Callable[..., Any]) -> None:
-    told = verified(tmp_path, program("3.0 if step % 2 else 0.5"), valid, "--apply")
+def test_a_test_with_both_outcomes_is_written(tmp_path: Path, verified: Any) -> None:
+    told = verified(program("3.0 if step % 2 else 0.5"), "--apply")
     (proof,) = told["proofs"]
     assert (proof["verdict"], proof["unseen"], proof["varied"]) == ("accepted", [], []), proof["says"]
     assert proof["says"].endswith("]")
@@ -110,13 +106,11 @@ def f(x: torch.Tensor):
 
 
 @pytest.mark.slow
-def test_a_check_that_raises_with_other_inputs_counts_as_seen_and_is_written(
-    tmp_path: Path, valid: Callable[..., Any]
-) -> None:
+def test_a_check_that_raises_with_other_inputs_counts_as_seen_and_is_written(tmp_path: Path, verified: Any) -> None:
     text = program("3.0")
     begin, end = text.index("def f"), text.index("\n\ng = ")
     text = text[:begin] + GUARDED + text[end:]
-    told = verified(tmp_path, text, valid, "--apply", "--rewrite", "assert-async")
+    told = verified(text, "--apply", "--rewrite", "assert-async")
     (proof,) = told["proofs"]
     assert (proof["unseen"], proof["varied"]) == ([], [])
     assert (told["applied"], told["held_back"]) == (["program.py"], [])
@@ -130,8 +124,8 @@ MOVED = EARLY.replace("    torch.rand(1)\n", "").replace("    time.sleep(0.005)\
 
 
 @pytest.mark.slow
-def test_a_test_that_code_moves_across_counts_as_replaced(tmp_path: Path, valid: Callable[..., Any]) -> None:
-    told = verified(tmp_path, EARLY, valid, "--apply", "--patch", write_patch(tmp_path, EARLY, MOVED))
+def test_a_test_that_code_moves_across_counts_as_replaced(tmp_path: Path, verified: Any) -> None:
+    told = verified(EARLY, "--apply", becomes=MOVED)
     (proof,) = told["proofs"]
     assert proof["verdict"] == "accepted", proof["says"]
     assert [one["says"] for one in proof["unseen"]] == [
@@ -146,8 +140,8 @@ SLOW = program("3.0 if step % 2 else 0.5").replace("    y = x + 1\n", "    y = t
 CLAMPED = SLOW.replace("    y = torch.relu(x)\n    time.sleep(0.005)\n", "    y = torch.where(x > 0, x, 0.0)\n")
 
 
-def test_a_difference_with_nan_is_told_and_the_change_is_held_back(tmp_path: Path, valid: Callable[..., Any]) -> None:
-    told = verified(tmp_path, SLOW, valid, "--apply", "--patch", write_patch(tmp_path, SLOW, CLAMPED))
+def test_a_difference_with_nan_is_told_and_the_change_is_held_back(tmp_path: Path, verified: Any) -> None:
+    told = verified(SLOW, "--apply", becomes=CLAMPED)
     (proof,) = told["proofs"]
     assert (proof["verdict"], proof["outputs_equal"]) == ("accepted", True), proof["says"]
     (found,) = proof["varied"]
@@ -158,8 +152,8 @@ def test_a_difference_with_nan_is_told_and_the_change_is_held_back(tmp_path: Pat
 
 
 @pytest.mark.slow
-def test_a_difference_that_a_rewrite_states_is_told_and_written(tmp_path: Path, valid: Callable[..., Any]) -> None:
-    told = verified(tmp_path, program("3.0 if step % 2 else 0.5", "torch.sqrt(y)"), valid, "--apply")
+def test_a_difference_that_a_rewrite_states_is_told_and_written(tmp_path: Path, verified: Any) -> None:
+    told = verified(program("3.0 if step % 2 else 0.5", "torch.sqrt(y)"), "--apply")
     (proof,) = told["proofs"]
     assert "gradients flow through both sides" in proof["difference"]
     assert ("nan", "gradient") in {(one["kind"], one["part"]) for one in proof["varied"]}
@@ -173,10 +167,8 @@ RAISES = program("3.0 if step % 2 else 0.5").replace(
 
 
 @pytest.mark.slow
-def test_what_raises_or_never_ends_with_other_inputs_anyway_is_no_difference(
-    tmp_path: Path, valid: Callable[..., Any]
-) -> None:
-    told = verified(tmp_path, RAISES, valid, "--rewrite", "where")
+def test_what_raises_or_never_ends_with_other_inputs_anyway_is_no_difference(verified: Any) -> None:
+    told = verified(RAISES, "--rewrite", "where")
     (proof,) = [one for one in told["proofs"] if one["label"] == "program.py:19 where"]
     assert proof["outputs_equal"] is True, proof["reasons"]
     assert proof["varied"] == []
@@ -184,21 +176,21 @@ def test_what_raises_or_never_ends_with_other_inputs_anyway_is_no_difference(
 
 
 @pytest.mark.slow
-def test_a_program_that_other_inputs_end_is_verified_all_the_same(tmp_path: Path, valid: Callable[..., Any]) -> None:
+def test_a_program_that_other_inputs_end_is_verified_all_the_same(verified: Any) -> None:
     text = program("3.0 if step % 2 else 0.5").replace(
         "    y = x + 1\n", "    y = x + 1\n    __import__('os')._exit(3) if bool(x.isnan().any()) else None\n"
     )
-    told = verified(tmp_path, text, valid, "--rewrite", "where")
+    told = verified(text, "--rewrite", "where")
     (proof,) = told["proofs"]
     assert (proof["outputs_equal"], proof["varied"]) == (True, []), proof["says"]
     assert told["notes"] == []
 
 
 @pytest.mark.slow
-def test_a_change_that_other_inputs_end_is_held_back(tmp_path: Path, valid: Callable[..., Any]) -> None:
+def test_a_change_that_other_inputs_end_is_held_back(verified: Any) -> None:
     end = "    if not torch.compiler.is_compiling() and x.isnan().any():\n        __import__('os')._exit(3)\n"
     ended = SLOW.replace("    time.sleep(0.005)\n    if", f"{end}    if")
-    told = verified(tmp_path, SLOW, valid, "--apply", "--patch", write_patch(tmp_path, SLOW, ended))
+    told = verified(SLOW, "--apply", becomes=ended)
     (proof,) = told["proofs"]
     assert proof["verdict"] == "accepted", proof["says"]
     (found,) = proof["varied"]
@@ -231,8 +223,8 @@ RETURNED = (
 )
 
 
-def test_parts_of_results_may_move_with_the_code_that_reads_them(tmp_path: Path, valid: Callable[..., Any]) -> None:
-    told = verified(tmp_path, PRINTS, valid, "--apply", "--patch", write_patch(tmp_path, PRINTS, RETURNED))
+def test_parts_of_results_may_move_with_the_code_that_reads_them(tmp_path: Path, verified: Any) -> None:
+    told = verified(PRINTS, "--apply", becomes=RETURNED)
     (proof,) = told["proofs"]
     assert proof["outputs_equal"] is True, proof["says"]
     assert proof["verdict"] != "rejected", proof["says"]
