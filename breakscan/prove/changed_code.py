@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from breakscan.fix.source_map import SourceMap
-from breakscan.prove.protocol import ExpressionSpan, RanCode, span_of
+from breakscan.prove.protocol import RanCode, span_of
 from breakscan.source.spans import Outline
 from breakscan.source.walking import asks_for_compiling, tested_expressions
 
@@ -74,7 +74,9 @@ def unrun(kind: UnseenKind, path: str, text: str, other: str, changed: Set[int],
     for part in _parts(ast.parse(text)):
         # A statement that did not run is named as a whole.
         is_new = part.lineno in changed and part.lineno not in missing and ast.dump(part) not in parts
-        if is_new and ran.expressions and not any(_is_within(one, part) for one in ran.expressions):
+        around = span_of(part)
+        is_run = any(around[:2] <= one[:2] and one[2:] <= around[2:] for one in ran.expressions)
+        if is_new and ran.expressions and not is_run:
             found.append((part.lineno, ast.unparse(part)))
     unseen = [UnseenCode(kind, path, line, code) for line, code in dict(found).items()]
     if kind is UnseenKind.REPLACED:
@@ -102,11 +104,6 @@ def _parts(tree: ast.AST) -> Iterator[ast.expr]:
             yield node.elt
         elif isinstance(node, ast.DictComp):
             yield node.value
-
-
-def _is_within(span: ExpressionSpan, node: ast.expr) -> bool:
-    around = span_of(node)
-    return around[:2] <= span[:2] and span[2:] <= around[2:]
 
 
 def _defaults(tree: ast.AST) -> Iterator[tuple[ast.FunctionDef | ast.AsyncFunctionDef, str, ast.expr]]:

@@ -21,7 +21,8 @@ MOST_CALLS = 64
 LONGEST = 60
 """Seconds of a first iteration: one that waits for a request never ends."""
 _LEAVING = (ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith)
-_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+_NAMED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_SCOPES = (*_NAMED, ast.Lambda)
 
 
 class UserLoop:
@@ -111,26 +112,23 @@ def loops_around(code: CodeType, line: int) -> list[int]:
     return [loop.lineno for loop in _loops_at(code, line)][::-1]
 
 
-def _loops_at(code: CodeType, line: int, names: dict[str, Any] | None = None) -> Iterator[ast.For | ast.While]:
+def _loops_at(code: CodeType, line: int, names: dict[str, Any] | None = None) -> list[ast.For | ast.While]:
     """The loops around a line in the scope of some code, the innermost first."""
     try:
         tree = ast.parse("".join(linecache.getlines(code.co_filename, names)))
     except (SyntaxError, ValueError):
-        return
-    inside: list[ast.AST] = [tree]
-    while found := next((one for one in ast.iter_child_nodes(inside[-1]) if _holds(one, line)), None):
-        inside.append(found)
-    scope = max((at for at, one in enumerate(inside) if isinstance(one, (ast.Module, *_SCOPES))), default=0)
-    if getattr(inside[scope], "name", "<module>") != code.co_name:
-        return
-    for loop in reversed(inside[scope:]):
-        if isinstance(loop, (ast.For, ast.While)) and _holds(loop.body[0], line, loop.body[-1]):
-            yield loop
+        return []
+    named = (one for one in ast.walk(tree) if isinstance(one, _NAMED) and one.name == code.co_name)
+    scope = max((one for one in named if _holds(one, one, line)), key=lambda one: one.lineno, default=None)
+    if scope is None and code.co_name != "<module>":
+        return []
+    loops = (one for one in ast.walk(scope or tree) if isinstance(one, (ast.For, ast.While)))
+    around = [one for one in loops if _holds(one.body[0], one.body[-1], line)]
+    return sorted(around, key=lambda one: one.lineno, reverse=True)
 
 
-def _holds(node: ast.AST, line: int, last: ast.AST | None = None) -> bool:
-    start = getattr(node, "lineno", None)
-    return start is not None and start <= line <= getattr(last or node, "end_lineno", start)
+def _holds(first: ast.stmt | ast.expr, last: ast.stmt | ast.expr, line: int) -> bool:
+    return first.lineno <= line <= (last.end_lineno or last.lineno)
 
 
 def _parts(node: ast.AST) -> Iterator[ast.AST]:

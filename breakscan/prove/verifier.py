@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import statistics
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +13,6 @@ from typing import NoReturn
 from breakscan.fix.result import Effect, effects_of
 from breakscan.model.findings import Site
 from breakscan.prove import faster as measure
-from breakscan.prove.call_runs import CallRuns
 from breakscan.prove.candidate import UNCHANGED, Candidate, MeasuringStep
 from breakscan.prove.changed_code import UnseenCode, UnseenKind, changed_code_ran
 from breakscan.prove.divergence import find_divergence
@@ -131,8 +130,7 @@ class _Rejected(Exception):
 class Verifier:
     """Proves changes of a program. Raises WorkerError.
 
-    ``files`` are watched: ``executed`` holds which of their lines the calls execute.  ``proofs`` are those so far, and
-    ``candidates`` what was proved, by label.
+    ``files`` are those that may change.  ``proofs`` are those so far, and ``candidates`` what was proved, by label.
     """
 
     def __init__(
@@ -146,12 +144,6 @@ class Verifier:
         self.candidates: dict[str, Candidate] = {}
         self.race = StepRace(original)
         self._original_differs = original.compiled_differences
-
-    @property
-    def executed(self) -> Mapping[str, Collection[int]]:
-        """The lines of the watched files that the calls execute, by path."""
-        ran = self.original.second.ask(CallRuns.executed, tuple(self._files))
-        return {path: code.lines for path, code in ran.items()}
 
     @property
     def notes(self) -> list[Observation]:

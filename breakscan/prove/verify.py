@@ -8,6 +8,7 @@ from pathlib import Path
 
 from breakscan.fix.planner import WantedRewrites
 from breakscan.model.findings import Origin
+from breakscan.prove.call_runs import CallRuns
 from breakscan.prove.candidate import ALL, Candidate, MeasuringProgress, MeasuringStep, Say
 from breakscan.prove.equal import TOLERANCES
 from breakscan.prove.fork_server import ForkServerProcess
@@ -95,7 +96,8 @@ class _Work:
                 self.verifier.prove(given)
             else:
                 sites = [one.site for one in self.original.compiled.explanation.breaks]
-                self.planned = self.rewrites.plan(self.verifier.executed, sites)
+                ran = self.original.second.ask(CallRuns.executed, tuple(map(str, self.rewrites.files)))
+                self.planned = self.rewrites.plan({path: code.lines for path, code in ran.items()}, sites)
                 prove_together(self.verifier, self.rewrites, self.planned, self.question.each or self.question.apply)
             if self.question.apply and (chosen := self._proved()) is not None:
                 self.applied, self.not_applied = write_candidate(chosen)

@@ -72,11 +72,6 @@ def test_a_module_runs_as_python_m_runs_it(program: Path) -> None:
     assert told.splitlines()[0] == "__main__ main ['--x']"
 
 
-def test_what_is_not_imported_is_not_loaded(program: Path) -> None:
-    (program / "unused.py").write_text("x = 1\n", encoding="utf-8")
-    assert "loaded []" in run(program, {str(program / "unused.py"): "x = 2\n"}, "script", "main.py")
-
-
 def test_lines_of_tracebacks_are_those_of_the_new_text(program: Path) -> None:
     (program / "main.py").write_text(
         "import helper, traceback\ntry:\n    helper.f()\nexcept ValueError:\n    print(traceback.format_exc())\n",

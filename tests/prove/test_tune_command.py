@@ -53,10 +53,3 @@ def test_a_break_is_removed_by_a_patch(tmp_path: Path, valid: Callable[[str, str
     assert (tmp_path / "net.py").read_text(encoding="utf-8") == PROGRAM
     subprocess.run(["git", "apply", "-"], input=best["patch"], cwd=tmp_path, text=True, check=True)
     assert (tmp_path / "net.py").read_text(encoding="utf-8") != PROGRAM
-
-
-def test_a_program_that_compiles_nothing_cannot_be_measured(tmp_path: Path) -> None:
-    (tmp_path / "net.py").write_text(PROGRAM.replace("torch.compile(Net())", "Net()"), encoding="utf-8")
-    done = tune(tmp_path, "--time", "20", "net.py")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "--compile" in done.stderr

@@ -69,15 +69,6 @@ def test_a_side_that_no_call_takes_is_named_and_the_change_is_not_written(tmp_pa
 
 
 @pytest.mark.slow
-def test_it_is_written_if_the_user_says_so(tmp_path: Path, verified: Any) -> None:
-    told = verified(SLEEPING, "--apply-unseen", becomes=NARROW)
-    (proof,) = told["proofs"]
-    assert (proof["verdict"], proof["held_back"]) == ("accepted", True), proof["says"]
-    assert (told["applied"], told["held_back"]) == (["program.py"], [])
-    assert text_of(tmp_path) == NARROW
-
-
-@pytest.mark.slow
 def test_a_side_that_only_a_later_call_takes_is_compared(verified: Any) -> None:
     # The square root of the fifth call's values has a gradient of NaN, which `where` lets through, and says so.
     told = verified(program("3.0 if step < 4 else -3.0", "torch.sqrt(y)"), "--apply")
