@@ -177,6 +177,8 @@ class CapturedCallable:
         return state, call.inputs
 
 
+PATIENCE = 10.0
+"""Seconds for which the program goes on to call what it has compiled and not called yet."""
 MOST_CALLABLES = 4
 """Compiled callables that are captured; others are only named."""
 
@@ -276,14 +278,13 @@ class Capture:
 
     ``first`` is called before the first of them.  ``full`` is called, within the last of them, when there is nothing
     left to wait for; then the program is stopped.  If the last one is the only one, it is called within the next call,
-    as the program may run a backward pass before.  The program gets ``patience`` more seconds to call what it has
+    as the program may run a backward pass before.  The program gets :data:`PATIENCE` to call what it has
     compiled and not called yet.
     """
 
     def __init__(
         self,
         calls: int,
-        patience: float,
         first: Callable[[], None],
         full: Callable[[], None],
         later: LaterCalls | None = None,
@@ -297,7 +298,6 @@ class Capture:
         self.hook = CompileHook(self._wrap)
         self.callables = self.hook.callables
         self._calls = calls
-        self._patience = patience
         self._full = full
         self._busy = False
         self._thread = threading.get_ident()
@@ -400,7 +400,7 @@ class Capture:
             return False
         self._full_since = self._full_since or time.monotonic()
         waits = any(not one.calls and not one.passed for one in self.callables)
-        return not waits or time.monotonic() - self._full_since > self._patience
+        return not waits or time.monotonic() - self._full_since > PATIENCE
 
     def finish(self) -> None:
         """Takes the state that is still missing when the program ends by itself."""

@@ -197,11 +197,11 @@ def apart(same: Ratio) -> float:
     return max(same.high, 1 / same.low)
 
 
-def race(workers: Mapping[str, Worker], kind: StepKind, longest: float, decided: Decided = lambda _: False) -> Rounds:
+def race(workers: Mapping[str, Worker], kind: StepKind, longest: float) -> Rounds:
     """Times steps of a kind in several workers.  Raises Unsteady and WorkerError."""
     seconds = {name: one.prepare(kind) for name, one in workers.items()}
     blocks = {name: functools.partial(one.block, kind=kind) for name, one in workers.items()}
-    return interleave(blocks, seconds, longest, decided)
+    return interleave(blocks, seconds, longest)
 
 
 def next_to_eager(worker: Worker, longest: float, same: Ratio) -> Rounds:

@@ -81,7 +81,7 @@ class WorkerProcess:
         self._watch = ImportWatch()
         later = LaterCalls() if given.probes else None
         self._executed = ExecutedCode(self._overlay.paths)
-        self._capture = Capture(given.calls, given.patience, self._executed.stop, self._serve, later)
+        self._capture = Capture(given.calls, self._executed.stop, self._serve, later)
         self._connection = Connection(connection)
         self._recorder: Recorder | None = None
         self._error: str | None = None

@@ -51,7 +51,6 @@ class ProcessSettings:
     probes: bool
     settings: dict[str, object]
     calls: int
-    patience: float
     whole: RunRequest | None = None
     """The program is run as a whole, and no calls are captured."""
 

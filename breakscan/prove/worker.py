@@ -55,8 +55,6 @@ def interrupted_once() -> Iterator[None]:
 
 CALLS = 3
 """Calls of each compiled callable that are captured."""
-PATIENCE = 10.0
-"""Seconds for which the program goes on to call what it has compiled and not called yet."""
 LONGEST = 3600.0
 """Seconds that one command may take."""
 
@@ -81,7 +79,6 @@ class UserProgram:
     argv: tuple[str, ...]
     requests: Requests = field(default_factory=Requests)
     calls: int = CALLS
-    patience: float = PATIENCE
 
 
 class OutOfTime(Exception):
@@ -124,7 +121,6 @@ class Workers:
             probes=probes,
             settings=dict(candidate.settings),
             calls=self.program.calls,
-            patience=self.program.patience,
             whole=whole,
         )
         settings = folder / "settings.pickle"
