@@ -373,7 +373,7 @@ class ForkedProcess:
                 os.kill(self.pid, number)
 
 
-class ForkServerProcess:
+class ForkServerProcess(contextlib.AbstractContextManager["ForkServerProcess"]):
     """The fork server. It imports torch in the background from the moment that it is created. Inductor keeps what it
     finds out of the C++ compiler in the folder ``cache``, by default in the user's cache.
     """
@@ -424,13 +424,7 @@ class ForkServerProcess:
         status.close()
         return None
 
-    def close(self) -> None:
+    def __exit__(self, *_: object) -> None:
         """Ends the server. The workers go on."""
         self._control.close()
         self._process.wait()
-
-    def __enter__(self) -> ForkServerProcess:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()

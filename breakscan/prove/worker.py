@@ -143,7 +143,7 @@ OUTPUT = "output.txt"
 
 
 @dataclass(eq=False)
-class Worker:
+class Worker(contextlib.AbstractContextManager["Worker"]):
     """A process that runs.  All files of it are in ``folder``.  ``until`` is the time of the monotonic clock at which
     it is ended."""
 
@@ -203,25 +203,19 @@ class Worker:
         """Return True if the process has ended."""
         return self._process.poll() is not None
 
-    def close(self) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """Lets the program run to its end, for a while."""
+        # Otherwise it would be waited for until all is compiled.
+        if kind is not None and issubclass(kind, KeyboardInterrupt):
+            self.kill(signal.SIGINT)
+        elif kind is not None and issubclass(kind, OutOfTime):
+            self.kill()
         self._connection.close()
         try:
             self._process.wait(10)
         except subprocess.TimeoutExpired:
             self._process.send_signal(signal.SIGKILL)
             self._process.wait()
-
-    def __enter__(self) -> Worker:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        # Otherwise it would be waited for until all is compiled.
-        if kind is not None and issubclass(kind, KeyboardInterrupt):
-            self.kill(signal.SIGINT)
-        elif kind is not None and issubclass(kind, OutOfTime):
-            self.kill()
-        self.close()
 
     def _death(self) -> WorkerError:
         status = self._process.wait()

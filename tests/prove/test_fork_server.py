@@ -104,8 +104,8 @@ def test_the_end_of_a_forked_process_is_known(started: Any, server: ForkServerPr
 
 
 def test_without_a_server_a_process_is_new(started: Any) -> None:
-    gone = ForkServerProcess()
-    gone.close()
+    with ForkServerProcess() as gone:
+        pass
     with started("import torch" + CALLS, gone) as worker:
         assert not isinstance(worker._process, ForkedProcess)
         assert worker.ready().error is None
