@@ -34,7 +34,7 @@ ROOMS = {
     "recording": Room(STATIC, 8717, 43),
     "explanation": Room(f"{STATIC} check recording", 6536, 32),
     "survey": Room(f"{STATIC} check recording explanation", 1855, 14),
-    "prove": Room(f"{STATIC} check fix recording explanation", 11439, 38),
+    "prove": Room(f"{STATIC} check fix recording explanation", 11359, 38),
     "report": Room(f"{STATIC} check fix recording explanation survey prove", 5641, 31),
     "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 1298, 11),
     "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 2712, 25),
