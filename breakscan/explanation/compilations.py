@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from breakscan.explanation.context import ExplainContext
 from breakscan.explanation.forks import clock_shifts
 from breakscan.model.findings import Origin, Site
 from breakscan.model.problem import Caller
-from breakscan.model.words import counted
 from breakscan.recording.parsers.frames import is_resumed
 from breakscan.recording.parsers.guards import read_demand, readable
 from breakscan.recording.records import (
@@ -21,7 +20,6 @@ from breakscan.recording.records import (
     Guard,
     GuardsBuilt,
     PackageInstalled,
-    PythonMade,
     Record,
     ShapeSpecialised,
 )
@@ -44,10 +42,6 @@ def most_first(parts: Iterable[tuple[str, float]]) -> dict[str, float]:
     return dict(sorted(seconds.items(), key=lambda item: -item[1]))
 
 
-_Rest = tuple[str, str, int | None]
-"""The rest of a function: its file, Dynamo's name for it, the line at which it goes on."""
-
-
 @dataclass(frozen=True, slots=True)
 class CacheUse:
     """A compiler cache that was asked, what it had (``hit``, ``miss``, ``bypass``, ``disabled``), and why, where torch
@@ -59,22 +53,12 @@ class CacheUse:
 
 
 @dataclass(frozen=True, slots=True)
-class MadeLine:
-    """A line of the Python that runs in place of a function.  ``site`` is the program's line that it runs, or where the
-    rest of the function goes on, which it calls; ``note`` says so, or what the graph holds that it calls."""
-
-    text: str
-    site: Site | None
-    note: str
-
-
-@dataclass(frozen=True, slots=True)
 class CompiledFrame:
     """One compilation of a function: when it began, in seconds since the recording did, how long it took, and how long
     its backward, where that was compiled later; under which guards it holds, and what checking them takes at each call.
 
     ``rest_only`` says that it is the part after a break; ``failed`` what ended it without compiled code.  ``parts`` are
-    the seconds in each stage of the compiler, with its backward.  ``made`` is what Dynamo made of it, as Python.
+    the seconds in each stage of the compiler, with its backward.
     """
 
     compile_id: str
@@ -92,7 +76,6 @@ class CompiledFrame:
     caches: Sequence[CacheUse]
     restarts: Sequence[str]
     failed: str | None
-    made: Sequence[MadeLine] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,8 +127,6 @@ def _frames(records: Sequence[Record], shift: float, context: ExplainContext) ->
     timed: dict[str, list[CompileTimed]] = defaultdict(list)
     caches: dict[str, list[CacheUse]] = defaultdict(list)
     guards: dict[str | None, GuardsBuilt] = {}
-    made: dict[str, PythonMade] = {}
-    rests: dict[_Rest, list[str]] = defaultdict(list)
     for record in records:
         if isinstance(record, CompileTimed):
             timed[record.compile_id].append(record)
@@ -153,32 +134,10 @@ def _frames(records: Sequence[Record], shift: float, context: ExplainContext) ->
             guards[record.compile_id] = record
         elif isinstance(record, CacheLooked):
             caches[record.compile_id].append(_cache_use(record))
-        elif isinstance(record, PythonMade) and (begun := started.get(record.compile_id or "")):
-            made[begun.compile_id] = record
-            rests[begun.code.path, begun.code.name, record.goes_on].append(begun.compile_id)
     for compile_id, times in timed.items():
         begun = started.get(compile_id)
         if begun is not None:
-            frame = _frame(begun, times, guards.get(compile_id), caches[compile_id], shift, context)
-            if compile_id in made:
-                ops = next((one.ops for one in times if not one.backward), None)
-                frame = replace(frame, made=tuple(_made_lines(made[compile_id], begun.code.path, ops, rests, context)))
-            yield frame
-
-
-def _made_lines(
-    made: PythonMade, path: str, ops: int | None, rests: Mapping[_Rest, Sequence[str]], context: ExplainContext
-) -> Iterator[MadeLine]:
-    for line in made.lines:
-        number = line.goes_on if line.resumes else line.line
-        note = f"line {number}, not in a graph" if number else ""
-        if line.graph and ops is not None:
-            note = counted(ops, "operation")
-        elif line.resumes:
-            ids = ", ".join(rests.get((path, line.resumes, number), ()))
-            note = f"goes on at line {number}{f', compiled as {ids}' if ids else ''}"
-        text = f"{'    ' * line.depth}{readable(line.text)}"
-        yield MadeLine(text, context.sources.site(path, number) if number else None, note)
+            yield _frame(begun, times, guards.get(compile_id), caches[compile_id], shift, context)
 
 
 def _cache_use(looked: CacheLooked) -> CacheUse:

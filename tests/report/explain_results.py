@@ -12,7 +12,6 @@ from breakscan.explanation.compilations import (
     CacheUse,
     CompiledFrame,
     GuardLine,
-    MadeLine,
     Precompiled,
     Specialisation,
 )
@@ -218,10 +217,6 @@ COMPILE = CompiledFrame(
     ),
     restarts=("mutated while tracing", "<class 'torch._dynamo.exc.UnspecializeRestartAnalysis'>"),
     failed=None,
-    made=(
-        MadeLine("def forward(self, x):", None, ""),
-        MadeLine("    return print(x)", SITE, "line 41, not in a graph"),
-    ),
 )
 
 
