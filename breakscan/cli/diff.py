@@ -11,7 +11,7 @@ import click
 from breakscan.cli.options import format_option, output_option
 from breakscan.cli.output import report_stream
 from breakscan.cli.reporting import readable_files, source_root_option
-from breakscan.explanation.relocation import Relocation, relocated
+from breakscan.explanation.from_recording import Relocation, relocated
 from breakscan.report.diff import compare, is_report
 from breakscan.report.formats import DIFF
 from breakscan.rulebook.config import load_settings

@@ -19,7 +19,7 @@ from breakscan.cli.reporting import (
     source_root_option,
 )
 from breakscan.explanation.explanation import Explanation
-from breakscan.explanation.relocation import Relocation, relocated
+from breakscan.explanation.from_recording import Relocation, relocated
 from breakscan.report.formats import EXPLAIN
 from breakscan.rulebook.config import load_settings
 from breakscan.rulebook.library import Library, load_library

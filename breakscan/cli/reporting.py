@@ -11,7 +11,7 @@ import click
 
 from breakscan.cli.exit_status import show_failure
 from breakscan.explanation.explanation import Explanation
-from breakscan.explanation.relocation import Relocation
+from breakscan.explanation.from_recording import Relocation
 from breakscan.model.findings import Finding, Origin, Site, Verdict
 from breakscan.report.explain import ExplainReport
 from breakscan.report.explain.tables import FINDINGS, LISTINGS

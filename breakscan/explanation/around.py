@@ -11,8 +11,8 @@ from typing import TypeVar
 
 from breakscan.explanation.compilations import CompiledFrame
 from breakscan.explanation.context import ExplainContext
-from breakscan.explanation.forks import Inherited
 from breakscan.explanation.frames import FrameStatus, UncompiledFrame
+from breakscan.explanation.run_totals import Inherited
 from breakscan.model.findings import Origin, Severity, Site, Verdict
 from breakscan.model.problem import Caller, Problem, ProblemKind
 from breakscan.model.remedy import Remedy

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from breakscan.explanation.context import SIZES, ExplainContext, reason_of
 from breakscan.model.findings import Origin, Place, Site, Verdict
@@ -34,19 +33,9 @@ class FunctionPart:
     function: str
     rest_only: bool = False
 
-
-class HasParts(Protocol):
-    """A thing about a function, or about the part of it that follows a break."""
-
     @property
-    def function(self) -> str: ...
-    @property
-    def rest_only(self) -> bool: ...
-
-
-def part_words(part: HasParts) -> str:
-    """A function, or the part of it that follows a break."""
-    return f"the rest of {part.function}" if part.rest_only else part.function
+    def words(self) -> str:
+        return f"the rest of {self.function}" if self.rest_only else self.function
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,14 +98,11 @@ def breaks_of(records: Iterable[Record]) -> Iterator[BreakSeen]:
             *((outermost.path, outermost.line, outermost.column) if outermost else ("", number, None)),
         )
         first = found.get(key)
-        found[key] = _with_consequence(first, seen) if first and not first.skipped else seen
+        if first and not first.skipped:
+            raised, text = first.raised or seen.raised, chained(first.text, seen.text)
+            seen = replace(first, text=text, skipped=is_skipped(seen), raised=raised)
+        found[key] = seen
     yield from found.values()
-
-
-def _with_consequence(first: BreakSeen, second: BreakSeen) -> BreakSeen:
-    return replace(
-        first, text=chained(first.text, second.text), skipped=is_skipped(second), raised=first.raised or second.raised
-    )
 
 
 class BreakSites:
@@ -221,6 +207,7 @@ def _site(
         for seen in group
         if is_skipped(seen)
     ]
+    skipped = [parse_causes(seen.text) for seen in group if is_skipped(seen)]
     return BreakSite(
         rule=rule,
         gb_type=root.gb_type,
@@ -233,7 +220,8 @@ def _site(
         place=where_in,
         count=len(group),
         verdict=_verdict(group),
-        consequence=_consequence(group),
+        # The type of the break that followed from the first, where a frame fell back to eager.
+        consequence=next((cause[1].gb_type for cause in skipped if len(cause) > 1), None),
         given_up=tuple(dict.fromkeys(given_up)),
         compile_ids=tuple(dict.fromkeys(seen.compile_id for seen in group if seen.compile_id)),
         stack=context.way(above, first.frame, first.stack),
@@ -271,12 +259,6 @@ def _verdict(group: Sequence[BreakSeen]) -> Verdict:
     if any(seen.raised for seen in group):
         return Verdict.RAISES
     return Verdict.EAGER if any(is_skipped(seen) for seen in group) else Verdict.SPLITS
-
-
-def _consequence(group: Sequence[BreakSeen]) -> str | None:
-    """The type of the break that followed from the first, where a frame fell back to eager."""
-    causes = [parse_causes(seen.text) for seen in group if is_skipped(seen)]
-    return next((cause[1].gb_type for cause in causes if len(cause) > 1), None)
 
 
 def _place(group: Sequence[BreakSeen], context: ExplainContext) -> Place:

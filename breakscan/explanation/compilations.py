@@ -1,4 +1,5 @@
-"""Compilations of functions: the time that each took and for what, and the guards under which its code holds."""
+"""Compilations of functions: the time that each took and for what, also of all of a run, and the guards under which its
+code holds."""
 
 from __future__ import annotations
 
@@ -6,11 +7,13 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from breakscan.explanation.context import ExplainContext
-from breakscan.explanation.forks import clock_shifts
+from breakscan.explanation.run_totals import clock_shifts
 from breakscan.model.findings import Origin, Site
 from breakscan.model.problem import Caller
+from breakscan.model.words import seconds_in_words
 from breakscan.recording.parsers.frames import is_resumed
 from breakscan.recording.parsers.guards import read_demand, readable
 from breakscan.recording.records import (
@@ -133,18 +136,13 @@ def _frames(records: Sequence[Record], shift: float, context: ExplainContext) ->
         elif isinstance(record, GuardsBuilt):
             guards[record.compile_id] = record
         elif isinstance(record, CacheLooked):
-            caches[record.compile_id].append(_cache_use(record))
+            held = f": {record.guards}" if record.guards else ""
+            why = record.reason if record.guards is None else f"what is stored holds for other sizes{held}"
+            caches[record.compile_id].append(CacheUse(record.cache, record.outcome, why))
     for compile_id, times in timed.items():
         begun = started.get(compile_id)
         if begun is not None:
             yield _frame(begun, times, guards.get(compile_id), caches[compile_id], shift, context)
-
-
-def _cache_use(looked: CacheLooked) -> CacheUse:
-    if looked.guards is None:
-        return CacheUse(looked.cache, looked.outcome, looked.reason)
-    held = f": {looked.guards}" if looked.guards else ""
-    return CacheUse(looked.cache, looked.outcome, f"what is stored holds for other sizes{held}")
 
 
 def _frame(
@@ -242,3 +240,67 @@ def _specialisation(
         site=context.sources.site(where.path, where.line, where.column, where.end_column),
         function=context.function_of(begun.code) if begun else context.function(where.path, where.line, where.name),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionTime:
+    """The time of all compilations of a function: itself, the parts of it that follow breaks, and their backward
+    passes. ``parts`` do not overlap."""
+
+    function: str
+    site: Site
+    origin: Origin
+    compiles: int
+    seconds: float
+    parts: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class CompileTime:
+    """Both with what took most first."""
+
+    parts: Mapping[str, float]
+    functions: Sequence[FunctionTime]
+
+
+def compile_time(compiles: Iterable[CompiledFrame]) -> CompileTime:
+    """The compile time of a run, or of the lowest rank."""
+    # Parts of a function have its name, and are in its file.
+    groups: dict[tuple[str, str], list[CompiledFrame]] = defaultdict(list)
+    for compiled in compiles:
+        groups[compiled.site.path, compiled.function].append(compiled)
+    functions = sorted(map(_function_time, groups.values()), key=lambda function: -function.seconds)
+    return CompileTime(most_first(chain.from_iterable(one.parts.items() for one in functions)), functions)
+
+
+def _function_time(group: Sequence[CompiledFrame]) -> FunctionTime:
+    first = min(group, key=lambda one: (one.rest_only, one.site.line))
+    seconds = sum(one.seconds + one.backward_seconds for one in group)
+    parts = most_first(chain.from_iterable(one.parts.items() for one in group))
+    return FunctionTime(first.function, first.site, first.origin, len(group), seconds, parts)
+
+
+def spent_compiling(processes: Sequence[Sequence[Record]]) -> float:
+    """The part of the run's wall time in which something was compiled: what several processes compile at the same time
+    is not added up."""
+    ended = [
+        (record.at + shift, record.seconds)
+        for records, shift in zip(processes, clock_shifts(processes), strict=True)
+        for record in records
+        if isinstance(record, CompileTimed)
+    ]
+    total, until = 0.0, float("-inf")
+    for end, seconds in sorted(ended, key=lambda one: one[0] - one[1]):
+        total += max(0.0, end - max(until, end - seconds))
+        until = max(until, end)
+    return total
+
+
+STAGES = {"dynamo": "Dynamo", "aot_autograd": "AOTAutograd", "inductor": "Inductor"}
+"""The words for the stages of compiling."""
+
+
+def parts_in_words(parts: Mapping[str, float]) -> str:
+    """``Inductor 12 s, Dynamo 3.1 s``, the longest first; without short ones."""
+    least = 0.05 * sum(parts.values())
+    return ", ".join(f"{STAGES[part]} {seconds_in_words(took)}" for part, took in parts.items() if took > least)

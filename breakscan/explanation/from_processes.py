@@ -11,19 +11,18 @@ from typing import Any
 import breakscan
 from breakscan.explanation.around import around_the_compiler
 from breakscan.explanation.breaks import BreakSites, break_sites, breaks_of
-from breakscan.explanation.compilations import compiled_frames, precompiled, specialisations
+from breakscan.explanation.compilations import compiled_frames, precompiled, specialisations, spent_compiling
 from breakscan.explanation.compile_targets import compile_targets, torchs_modules, what_wrappers_stand_for
-from breakscan.explanation.compile_time import spent_compiling
 from breakscan.explanation.context import ExplainContext, Owners
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.exports import export_problems, exports
-from breakscan.explanation.forks import began_at
 from breakscan.explanation.frames import Ending, endings_of, frame_fates
 from breakscan.explanation.graphs import cudagraph_skips, reported_graph, traced_lines, with_generated
 from breakscan.explanation.notices import asked_of, notices, set_aside_notice, unmet_requests
 from breakscan.explanation.prices import with_prices
 from breakscan.explanation.recompile_remedies import with_shared_causes
 from breakscan.explanation.recompiles import recompiles
+from breakscan.explanation.run_totals import began_at
 from breakscan.explanation.step_profile import profile_notices, step_profile
 from breakscan.explanation.user_source import UserSource
 from breakscan.recording.launch import ProgramExit
@@ -87,11 +86,6 @@ def _users_line(stack: Iterable[StackFrame], owners: Owners) -> StackFrame | Non
     """The innermost line that is neither torch's nor Python's."""
     mine = [frame for frame in stack if owners.is_programs(frame.path)]
     return mine[-1] if mine else None
-
-
-def library_versions(records: Iterable[Record]) -> dict[str, str]:
-    """The versions of libraries, by the names that they are imported by."""
-    return {record.name: record.version for record in records if isinstance(record, LibrarySeen)}
 
 
 _OURS = PurePath(breakscan.__file__).parent
@@ -189,7 +183,7 @@ def explain_processes(
         export_rules=rules_of_exports,
         traced=traced_lines(recorded.graphs, context),
         began=began_at(recorded.processes),
-        libraries=library_versions(recorded.all),
+        libraries={record.name: record.version for record in recorded.all if isinstance(record, LibrarySeen)},
         profile=step_profile(recorded.processes, context),
     )
     return with_prices(explanation, recorded.processes, recorded.breaks, endings, keys, context)

@@ -1,9 +1,10 @@
-"""Explains a recording of any number of processes and ranks."""
+"""Explains a recording of any number of processes and ranks, with the folders of the run on this machine."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from breakscan.explanation import notices, ranks
 from breakscan.explanation.explanation import Explanation
@@ -12,7 +13,7 @@ from breakscan.explanation.notices import Notice, unread_sources
 from breakscan.explanation.rank_report import NO_RECORDING, RUNNING, RankEnding, exit_ending, killed_ending
 from breakscan.recording.launch import ProgramExit
 from breakscan.recording.recording import compiled
-from breakscan.recording.records import ProcessForked, ProcessStarted, RankSeen, Record
+from breakscan.recording.records import Code, ProcessForked, ProcessStarted, RankSeen, Record, StackFrame, mapped
 from breakscan.recording.session import RecordedRun, RecordingPart
 from breakscan.rulebook.document import Rule
 from breakscan.source.source_files import SourceFiles
@@ -72,9 +73,10 @@ def _of_program(part: RecordingPart, context: _Context) -> Explanation:
 def _explain(part: RecordingPart, processes: Sequence[Process], context: _Context) -> Explanation:
     manifest = part.manifest
     outcome = None if manifest.status is None else ProgramExit(manifest.status, part.seconds)
-    kept = _worth_telling(processes)
+    # Many processes only import the compiler.
+    first = next((process for process in processes if isinstance(process[0], ProcessStarted)), None)
     explanation = explain_processes(
-        kept,
+        [process for process in processes if process is first or compiled(process)],
         argv=manifest.argv,
         outcome=outcome,
         rules=context.rules,
@@ -84,12 +86,6 @@ def _explain(part: RecordingPart, processes: Sequence[Process], context: _Contex
     )
     counted = max(1, sum(map(compiled, processes)))
     return replace(explanation, seconds=part.seconds, processes=counted)
-
-
-def _worth_telling(processes: Sequence[Process]) -> list[Process]:
-    """The first process, and those that compiled something: many only import the compiler."""
-    first = next((process for process in processes if isinstance(process[0], ProcessStarted)), None)
-    return [process for process in processes if process is first or compiled(process)]
 
 
 def ranks_of(processes: Sequence[Process]) -> tuple[dict[int, list[Process]], int]:
@@ -149,3 +145,56 @@ def _notices(run: RecordedRun) -> Iterable[Notice]:
     part = run.parts[0]
     if part.manifest.rank is None and part.manifest.ended is None:
         yield notices.RUNNING if part.running else notices.KILLED
+
+
+@dataclass(frozen=True, slots=True)
+class Relocation:
+    """Pairs of an old and a new folder: the longest that a path lies below counts.  Files of the new ones may be
+    read, and those of ``allowed``."""
+
+    roots: Mapping[str, str]
+    allowed: Sequence[str] = ()
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """The folders that the user named."""
+        return (*self.roots.values(), *self.allowed)
+
+    def path(self, path: str) -> str:
+        """The path of a file on this machine."""
+        plain = path.replace("\\", "/")
+        for old in sorted(self.roots, key=len, reverse=True):
+            folder = old.replace("\\", "/").rstrip("/")
+            if plain.startswith(f"{folder}/"):
+                return self.roots[old].rstrip("/") + plain[len(folder) :]
+        return path
+
+    def record(self, record: Record) -> Record:
+        """The record with every path as it is now."""
+        return mapped(record, self._moved) if self.roots else record
+
+    def _moved(self, value: Any) -> Any:
+        if isinstance(value, StackFrame | Code):
+            return replace(value, path=self.path(value.path))
+        if isinstance(value, ProcessStarted):
+            folders = (value.torch_folder, value.standard_library)
+            torch, standard = (self.path(f"{folder}/").rstrip("/") for folder in folders)
+            return replace(value, torch_folder=torch, standard_library=standard)
+        return value
+
+
+def relocated(run: RecordedRun, relocation: Relocation) -> RecordedRun:
+    """The recording with every path as it is now."""
+    if not relocation.roots:
+        return run
+    return replace(
+        run,
+        parts=[
+            replace(
+                part,
+                processes=[[relocation.record(record) for record in process] for process in part.processes],
+                sources={relocation.path(path): text for path, text in part.sources.items()},
+            )
+            for part in run.parts
+        ],
+    )

@@ -9,10 +9,9 @@ from pathlib import Path
 from breakscan.explanation import ranks
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.from_processes import explain_processes
-from breakscan.explanation.from_recording import Process, ranks_of
+from breakscan.explanation.from_recording import Process, Relocation, ranks_of
 from breakscan.explanation.notices import TRACE_ONLY, Notice, unread_sources, version_notice
 from breakscan.explanation.rank_report import NO_LOG
-from breakscan.explanation.relocation import Relocation
 from breakscan.model.words import InputError
 from breakscan.recording.tracelog.lines import is_log
 from breakscan.recording.tracelog.processes import NAME, TracedProcess, logs_in, read_trace

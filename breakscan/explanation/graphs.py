@@ -321,7 +321,11 @@ def cudagraph_skips(records: Iterable[Record], context: ExplainContext) -> list[
     groups: dict[tuple[str, Site | None], list[CudaGraphSkipped]] = {}
     for record in records:
         if isinstance(record, CudaGraphSkipped):
-            groups.setdefault((_skip_reason(record.reason), _skip_site(record.reason, context)), []).append(record)
+            reason = _SAID_ALREADY.sub("", _FOUND_FROM.sub("", record.reason)).strip()
+            frames = frames_of(record.reason)
+            where = [one for one in frames if context.origin(one.path) is not Origin.FRAMEWORK] or frames
+            site = context.sources.site(where[-1].path, where[-1].line) if where else None
+            groups.setdefault((reason, site), []).append(record)
     return [
         CudaGraphSkip(
             reason=reason,
@@ -331,14 +335,3 @@ def cudagraph_skips(records: Iterable[Record], context: ExplainContext) -> list[
         )
         for (reason, site), skips in groups.items()
     ]
-
-
-def _skip_reason(text: str) -> str:
-    return _SAID_ALREADY.sub("", _FOUND_FROM.sub("", text)).strip()
-
-
-def _skip_site(text: str, context: ExplainContext) -> Site | None:
-    frames = frames_of(text)
-    own = [frame for frame in frames if context.origin(frame.path) is not Origin.FRAMEWORK]
-    where: StackFrame | None = next(reversed(own or frames), None)
-    return context.sources.site(where.path, where.line) if where else None

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from breakscan.explanation.around import MAYBE_PLAIN, ONLY_COMPILED
-from breakscan.explanation.breaks import BreakSite, break_page, part_words
+from breakscan.explanation.breaks import BreakSite, break_page
 from breakscan.explanation.frames import FrameStatus, UncompiledFrame
 from breakscan.explanation.recompile_remedies import OF_LIMIT, limit_remedies, recompile_remedies
 from breakscan.explanation.recompiles import Recompile, changes_of, recompile_sentence
@@ -62,14 +62,10 @@ def verdict_sentence(site: BreakSite) -> str | None:
     reason = _FOLLOWED_BY.get(site.consequence or "")
     if reason is None and site.place in INSIDE and site.gb_type not in _GIVES_UP_BY_ITSELF:
         reason = f"the break is inside {INSIDE[site.place]}"
-    functions = listed([part_words(part) for part in site.given_up], "function")
+    functions = listed([part.words for part in site.given_up], "function")
     verb = "runs" if len(site.given_up) == 1 else "run"
     functions = functions[0].upper() + functions[1:] if site.given_up and site.given_up[0].rest_only else functions
     return f"{functions} {verb} as plain Python, without a graph{f': {reason}' if reason else ''}."
-
-
-def _hook_sentence(site: BreakSite) -> str | None:
-    return f"The hook is registered at {place(site.hooked)}." if site.hooked else None
 
 
 def useful_hints(site_hints: Sequence[str]) -> list[str]:
@@ -181,6 +177,7 @@ def break_problem(site: BreakSite) -> Problem:
     users = None if is_users else users_line(site.stack)
     nearest = None if is_users else next((c for c in reversed(site.stack) if c.function != site.function), None)
     callers = tuple(dict.fromkeys(filter(None, [nearest, users])))
+    hooked = f"The hook is registered at {place(site.hooked)}." if site.hooked else None
     with_type = site.gb_type if site.reason == site.gb_type else f"{site.gb_type}: {site.reason}"
     return Problem(
         ProblemKind.BREAK,
@@ -195,7 +192,7 @@ def break_problem(site: BreakSite) -> Problem:
         remedies=remedies,
         count=site.count,
         reason=with_type,
-        consequences=tuple(filter(None, [verdict_sentence(site), _hook_sentence(site)])),
+        consequences=tuple(filter(None, [verdict_sentence(site), hooked])),
         hints=() if remedies or site.rule else tuple(useful_hints(site.hints)),
         called_from=_chain(site.stack) if site.verdict is Verdict.RAISES else callers,
         users_line=users,

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from breakscan.explanation.context import package_of
-from breakscan.explanation.libraries import Against, known_for_library
 from breakscan.explanation.recompiles import APART, Recompile, changes_of, is_of_one_object
+from breakscan.explanation.remedies import Against, known_for_library
 from breakscan.model.findings import ChangeKind, Holder, Mode, Origin
 from breakscan.model.problem import SharedCode, ValueChange
 from breakscan.model.remedy import NewLine, Remedy, RemedyKind

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from functools import cache
+from importlib import resources
+
 from breakscan.explanation.breaks import BreakSite
 from breakscan.explanation.context import package_of
 from breakscan.explanation.frames import RAISES_OVER_LIMIT, UncompiledFrame
-from breakscan.explanation.libraries import Against, known_for_library
 from breakscan.model.findings import Mode, Origin, Verdict
 from breakscan.model.problem import Caller
 from breakscan.model.remedy import Remedy, RemedyKind
 from breakscan.model.words import place
 from breakscan.recording.parsers.break_text import is_asked_for
 from breakscan.rulebook.remedies import NESTED, remedy, rule_remedies
+from breakscan.source.toml_text import parse_toml
 
 Remedies = tuple[Remedy, ...]
 
@@ -83,3 +88,30 @@ def frame_remedies(frame: UncompiledFrame) -> Remedies:
     if frame.fixes_size:
         return (remedy("size-that-comes"),)
     return rule_remedies(frame.rule, Mode.FULLGRAPH) if frame.rule else ()
+
+
+class Against(Enum):
+    """The subject of an entry of the table."""
+
+    SIZE = "size"
+    ARGUMENTS = "arguments"
+    CODE = "code"
+
+
+def known_for_library(path: str, against: Against, subject: str = "", dimension: str = "") -> str | None:
+    """The advice of the first entry for the library that fits, if any does."""
+    for entry in libraries().get(package_of(path) or "", ()):
+        if (
+            entry["against"] == against.value
+            and entry.get("within", "") in path
+            and entry.get("of", "") in subject
+            and entry.get("dimension", dimension) == dimension
+        ):
+            return entry["advice"]
+    return None
+
+
+@cache
+def libraries() -> Mapping[str, Sequence[Mapping[str, str]]]:
+    """The entries of ``libraries.toml``, by the name of the package."""
+    return parse_toml((resources.files(__package__) / "libraries.toml").read_text(encoding="utf-8"))

@@ -185,7 +185,8 @@ class TraceAndHooks:
             if seen := self._recompiles.pop(said.compile_id, None):
                 yield seen
             # The stacks of a long run take memory.  Where all hooks work, nothing asks for them.
-            yield from self.fallback.start(said if self._needs_stacks() else replace(said, stack=()))
+            needs_stacks = not all(map(self._works, ("breaks", "recompiles", "frames", "graphs")))
+            yield from self.fallback.start(said if needs_stacks else replace(said, stack=()))
         elif isinstance(said, CompileTimed) and not said.backward:
             yield from self._ended(said, metadata["compilation_metrics"])
             yield said
@@ -206,10 +207,6 @@ class TraceAndHooks:
             self._guards[said.compile_id] = said
         else:
             yield said
-
-    def saw_break(self, record: BreakSeen) -> None:
-        """A hook saw and recorded a break."""
-        self.fallback.saw(record)
 
     def saw_recompile(self, record: RecompileSeen) -> None:
         """The hook saw a recompile that is about to start, unless the limit forbids it."""
@@ -239,6 +236,3 @@ class TraceAndHooks:
             self.fallback.forget_graph(timed.compile_id)
         else:
             yield from self.fallback.compiled(timed, metrics)
-
-    def _needs_stacks(self) -> bool:
-        return not all(map(self._works, ("breaks", "recompiles", "frames", "graphs")))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 from typing import Any, TextIO
 
-from breakscan.explanation.compile_time import STAGES
+from breakscan.explanation.compilations import STAGES
 from breakscan.model.words import counted, duration, megabytes, sentence
 from breakscan.prove.bench_result import (
     OWN,

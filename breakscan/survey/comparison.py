@@ -128,24 +128,16 @@ def change_groups(changes: Iterable[UnitChange]) -> Sequence[ChangeGroup]:
     for change in changes:
         was, now = change.before, change.after
         if was.status != now.status:
-            endings[_of_ending(change), was.status, now.status, now.last_said].append(now)
+            better = Direction.BETTER if now.status == StageStatus.OK.value else Direction.CHANGED
+            endings[Direction.WORSE if change.is_regression else better, was.status, now.status, now.last_said].append(
+                now
+            )
         for one in change.causes:
-            causes[_of_cause(change, one), one.cause].append((now, one))
+            more = Direction.WORSE if change.is_regression else Direction.CHANGED
+            causes[Direction.BETTER if one.after < one.before else more, one.cause].append((now, one))
     groups: list[ChangeGroup] = [EndingGroup(*key, tuple(units)) for key, units in endings.items()]
     for (direction, cause), found in causes.items():
         units = {unit.key: unit for unit, _ in found}
         groups.append(CauseGroup(direction, cause, tuple(one for _, one in found), tuple(units.values())))
     order = list(Direction)
     return sorted(groups, key=lambda group: (order.index(group.direction), -len(group.units)))
-
-
-def _of_ending(change: UnitChange) -> Direction:
-    if change.is_regression:
-        return Direction.WORSE
-    return Direction.BETTER if change.after.status == StageStatus.OK.value else Direction.CHANGED
-
-
-def _of_cause(unit: UnitChange, change: CauseChange) -> Direction:
-    if change.after < change.before:
-        return Direction.BETTER
-    return Direction.WORSE if unit.is_regression else Direction.CHANGED

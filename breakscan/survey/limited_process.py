@@ -134,16 +134,12 @@ def _processes() -> list[int]:
 
 
 def _session(leader: int) -> list[int]:
-    return [process for process in _processes() if _session_of(process) == leader]
-
-
-def _session_of(process: int) -> int | None:
-    try:
-        stat = Path("/proc", str(process), "stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return None
-    # The name of the program, in parentheses, can hold anything.
-    return int(stat.rpartition(")")[2].split()[3])
+    found = []
+    for process in _processes():
+        with contextlib.suppress(OSError):
+            if os.getsid(process) == leader:
+                found.append(process)
+    return found
 
 
 def _memory_of_session(leader: int) -> int | None:

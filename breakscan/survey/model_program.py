@@ -11,8 +11,10 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+import platform
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from importlib.metadata import distributions
 from typing import Any
 
 CALLS = 4
@@ -31,6 +33,16 @@ def load(place: str) -> Any:
     return found
 
 
+def packages() -> tuple[str, dict[str, str]]:
+    """The version of Python, and those of the installed packages, by their names in small letters; of one that is there
+    twice, the first, which is imported."""
+    versions: dict[str, str] = {}
+    for distribution in distributions():
+        if name := distribution.metadata["Name"]:
+            versions.setdefault(name.lower(), distribution.version)
+    return platform.python_version(), versions
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("build")
@@ -42,6 +54,7 @@ def main() -> None:
     options = parser.parse_args()
 
     import torch
+    from torch.utils._pytree import tree_leaves, tree_map
 
     torch.manual_seed(0)
     build = load(options.build)
@@ -49,46 +62,30 @@ def main() -> None:
     dtype = getattr(torch, options.dtype) if options.dtype else None
     if isinstance(model, torch.nn.Module):
         model = model.to(options.device, dtype).train(options.mode == "train")
+
+    def is_floating(value: Any) -> bool:
+        return isinstance(value, torch.Tensor) and value.is_floating_point()
+
+    def moved(value: Any) -> Any:
+        return value.to(options.device, dtype if is_floating(value) else None) if hasattr(value, "to") else value
+
     positional: list[Any] = []
     keywords: dict[str, Any] = {}
     for arguments in given:
         if isinstance(arguments, Mapping):
-            keywords.update((name, _moved(one, options.device, dtype)) for name, one in arguments.items())
+            keywords.update((name, tree_map(moved, one)) for name, one in arguments.items())
         else:
-            positional.extend(_moved(one, options.device, dtype) for one in arguments)
+            positional.extend(tree_map(moved, one) for one in arguments)
     compiled: Any = torch.compile(model, backend=options.backend)
     for _ in range(CALLS):
         if options.mode == "train":
-            loss: Any = sum(one.float().sum() for one in _results(compiled(*positional, **keywords)))
+            results = filter(is_floating, tree_leaves(compiled(*positional, **keywords)))
+            loss: Any = sum(one.float().sum() for one in results)
             if getattr(loss, "requires_grad", False):
                 loss.backward()
         else:
             with torch.no_grad():
                 compiled(*positional, **keywords)
-
-
-def _moved(value: Any, device: str, dtype: Any) -> Any:
-    """A value with its tensors on a device; those of floating point in ``dtype``, if one is given."""
-    if hasattr(value, "is_floating_point") and hasattr(value, "to"):
-        return value.to(device, dtype) if dtype is not None and value.is_floating_point() else value.to(device)
-    if type(value) in (list, tuple):
-        return type(value)(_moved(one, device, dtype) for one in value)
-    if type(value) is dict:
-        return {name: _moved(one, device, dtype) for name, one in value.items()}
-    return value
-
-
-def _results(value: Any) -> Iterator[Any]:
-    """The tensors of floating point in what a model returns."""
-    if hasattr(value, "is_floating_point"):
-        if value.is_floating_point():
-            yield value
-    elif isinstance(value, Mapping):
-        for one in value.values():
-            yield from _results(one)
-    elif isinstance(value, list | tuple):
-        for one in value:
-            yield from _results(one)
 
 
 if __name__ == "__main__":

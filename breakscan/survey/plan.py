@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import product
+from pathlib import Path
+from typing import Any
 
 from breakscan.rulebook.config import load_settings
 from breakscan.source.files import discover
 from breakscan.source.regular_files import read_regular_file
-from breakscan.survey.ask import Unanswered, ask
 from breakscan.survey.manifest import ManifestError, Models, SurveyManifest
 from breakscan.survey.units import Environment, Unit
+
+_PATIENCE = 600.0
+"""Seconds that an answer may take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +52,20 @@ def planned(manifest: SurveyManifest) -> list[PlannedUnit]:
 def environment_of(python: str) -> Environment:
     """The version and the packages of a Python.  Raises ManifestError where it does not run."""
     try:
-        version, packages = ask(python, "packages")
-    except Unanswered as error:
-        if error.status is None:
-            raise ManifestError(f"pythons: {python} does not run: {error}") from error
+        version, packages = _answer(python, "packages()")
+    except (subprocess.CalledProcessError, ValueError) as error:
         raise ManifestError(f"pythons: {python} does not run this breakscan: install it there") from error
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ManifestError(f"pythons: {python} does not run: {error}") from error
     return Environment(version, python, packages)
+
+
+def _answer(python: str, expression: str, *arguments: str, folder: Path | None = None) -> Any:
+    """The value of an expression over :mod:`.model_program`, in a process of its own: it can run code of users."""
+    code = "import json, sys; from breakscan.survey.model_program import load, packages"
+    command = [python, "-c", f"{code}; print(json.dumps({expression}))", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE, cwd=folder, check=True)
+    return json.loads(done.stdout.strip().rpartition("\n")[2])
 
 
 def _units(manifest: SurveyManifest, python: str, sources: str) -> Iterator[Unit]:
@@ -63,17 +77,7 @@ def _units(manifest: SurveyManifest, python: str, sources: str) -> Iterator[Unit
     for models in manifest.models:
         conditions = product(manifest.modes, manifest.backends, manifest.devices, manifest.dtypes)
         for (name, argument), (mode, backend, device, dtype) in product(_named(manifest, models, python), conditions):
-            yield Unit(
-                name,
-                build=models.build,
-                argument=argument,
-                mode=mode,
-                backend=backend,
-                device=device,
-                dtype=dtype,
-                folder=folder,
-                sources=sources,
-            )
+            yield Unit(name, (), models.build, argument, mode, backend, device, dtype, folder, sources)
 
 
 def _files(manifest: SurveyManifest, pattern: str) -> list[tuple[str | None, tuple[str, ...]]]:
@@ -98,9 +102,10 @@ def _named(manifest: SurveyManifest, models: Models, python: str) -> list[tuple[
 def _names_of(manifest: SurveyManifest, place: str, python: str) -> list[str]:
     """Return the names that a callable returns."""
     try:
-        names: list[str] = ask(python, "names", place, folder=manifest.folder)
-    except Unanswered as error:
-        raise ManifestError(f"model.names: {place} failed: {error}") from error
+        names: list[str] = _answer(python, "[*map(str, load(sys.argv[1])())]", place, folder=manifest.folder)
+    except (OSError, subprocess.SubprocessError, ValueError) as error:
+        said = str(getattr(error, "stderr", None) or error).strip().rpartition("\n")[2]
+        raise ManifestError(f"model.names: {place} failed: {said}") from error
     return names
 
 

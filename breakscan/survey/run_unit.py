@@ -129,18 +129,9 @@ def not_run(stage: SurveyStage, status: StageStatus, said: str = "") -> StageRes
 def _run(stage: SurveyStage, task: Task) -> StageResult:
     with tempfile.TemporaryDirectory(prefix="breakscan-survey-", ignore_cleanup_errors=True) as made:
         report = Path(made, "report.json")
+        written = ("--format", "json", "--output", str(report))
         run = run_limited(
-            [
-                task.executable,
-                "-c",
-                _START,
-                stage.value,
-                "--format",
-                "json",
-                "--output",
-                str(report),
-                *task.unit.program(),
-            ],
+            [task.executable, "-c", _START, stage.value, *written, *task.unit.program()],
             seconds=task.seconds,
             memory=task.memory,
             folder=Path(task.folder),

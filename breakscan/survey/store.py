@@ -187,7 +187,7 @@ class Store:
         try:
             yield
         except (sqlite3.Error, ValueError, TypeError, KeyError) as error:
-            raise _store_error(self.path, error) from error
+            raise StoreError(f"{self.path} cannot be used as the store of a survey: {error}") from error
 
 
 def _connection(path: Path, mode: str) -> sqlite3.Connection:
@@ -196,7 +196,3 @@ def _connection(path: Path, mode: str) -> sqlite3.Connection:
 
 def _no_survey(path: Path) -> StoreError:
     return StoreError(f"{path} holds no survey: breakscan survey run makes one")
-
-
-def _store_error(path: Path, error: Exception) -> StoreError:
-    return StoreError(f"{path} cannot be used as the store of a survey: {error}")

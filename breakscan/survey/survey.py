@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +13,8 @@ from breakscan.survey.plan import PlannedUnit
 from breakscan.survey.run_unit import Task, not_run
 from breakscan.survey.store import Store
 from breakscan.survey.units import StageResult, StageStatus, SurveyStage, has_work
+
+_SKIPPED = StageStatus.SKIPPED.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,7 @@ def run_survey(
     store: Store,
     engine: Engine,
     *,
-    again: Iterable[str] = (),
+    again: Collection[str] = (),
     on_result: Callable[[Progressed], None] = lambda progressed: None,
 ) -> int:
     """Runs the stages of units that the store has no results of, those that ended at smaller limits, and those with a
@@ -40,8 +42,7 @@ def run_survey(
     by_key = {one.key: one for one in units}
     number = store.begin(units, [stage.value for stage in manifest.stages])
     endings = store.endings(number)
-    wanted = _Wanted(manifest, store, frozenset(again))
-    missing = {key: asked for key in by_key if (asked := wanted.of(key, endings.get(key, {})))}
+    missing = {key: asked for key in by_key if (asked := _missing(key, endings.get(key, {}), manifest, store, again))}
     total = len(by_key) * len(manifest.stages)
     done = total - sum(map(len, missing.values()))
 
@@ -55,7 +56,7 @@ def run_survey(
         tasks = []
         for key, asked in missing.items():
             stages = [stage for stage in asked if stage.measures_time is measuring]
-            explained = wanted.explained(key) if measuring and stages else {}
+            explained = _explained(key, store) if measuring and stages else {}
             idle = [stage for stage in stages if measuring and not has_work(stage, explained)]
             for stage in idle:
                 keep(key, not_run(stage, StageStatus.SKIPPED))
@@ -72,41 +73,31 @@ def run_survey(
     return number
 
 
-class _Wanted:
-    """Selects the stages of a unit to run."""
+def _explained(key: str, store: Store) -> Mapping[str, Any]:
+    """The facts of the stage ``explain`` of a unit."""
+    result = store.results(key).get(SurveyStage.EXPLAIN.value)
+    return result.facts if result is not None else {}
 
-    def __init__(self, manifest: SurveyManifest, store: Store, again: frozenset[str]) -> None:
-        self._manifest = manifest
-        self._store = store
-        self._again = again
 
-    def explained(self, key: str) -> Mapping[str, Any]:
-        """The facts of the stage ``explain`` of a unit, from the store."""
-        result = self._store.results(key).get(SurveyStage.EXPLAIN.value)
-        return result.facts if result is not None else {}
+def _missing(
+    key: str, ended: Mapping[str, StageResult], manifest: SurveyManifest, store: Store, again: Collection[str]
+) -> tuple[SurveyStage, ...]:
+    """The stages of a unit that have no result, or none that counts."""
+    wanted = {stage for stage in manifest.stages if _counts_not(ended.get(stage.value), manifest, again)}
+    skipped = {stage for stage in manifest.stages if (one := ended.get(stage.value)) and one.status == _SKIPPED}
+    if SurveyStage.EXPLAIN in wanted:
+        wanted |= skipped
+    elif skipped:
+        explained = _explained(key, store)
+        wanted |= {stage for stage in skipped if has_work(stage, explained)}
+    return tuple(stage for stage in manifest.stages if stage in wanted)
 
-    def of(self, key: str, ended: Mapping[str, StageResult]) -> tuple[SurveyStage, ...]:
-        """Those that have no result, or none that counts."""
-        stages = self._manifest.stages
-        wanted = {stage for stage in stages if self._counts_not(ended.get(stage.value))}
-        skipped = {stage for stage in stages if self._is_skipped(ended.get(stage.value))}
-        if SurveyStage.EXPLAIN in wanted:
-            wanted |= skipped
-        elif skipped:
-            explained = self.explained(key)
-            wanted |= {stage for stage in skipped if has_work(stage, explained)}
-        return tuple(stage for stage in stages if stage in wanted)
 
-    def _counts_not(self, ended: StageResult | None) -> bool:
-        """Return True for no result, and for one at a limit that is higher now."""
-        if ended is None or ended.status in self._again:
-            return True
-        if ended.status == StageStatus.TIMEOUT.value:
-            return self._manifest.seconds > ended.seconds
-        if ended.status == StageStatus.MEMORY.value:
-            allowed = self._manifest.memory
-            return allowed is None or (ended.peak is not None and allowed > ended.peak)
-        return False
-
-    def _is_skipped(self, ended: StageResult | None) -> bool:
-        return ended is not None and ended.status == StageStatus.SKIPPED.value
+def _counts_not(ended: StageResult | None, manifest: SurveyManifest, again: Collection[str]) -> bool:
+    """Return True for no result, and for one at a limit that is higher now."""
+    if ended is None or ended.status in again:
+        return True
+    if ended.status == StageStatus.TIMEOUT.value:
+        return manifest.seconds > ended.seconds
+    is_at_limit = ended.status == StageStatus.MEMORY.value
+    return is_at_limit and (manifest.memory is None or (ended.peak is not None and manifest.memory > ended.peak))

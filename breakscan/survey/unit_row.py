@@ -138,8 +138,8 @@ def sites_of(one: Surveyed, *, consequences: bool = False) -> Iterator[SurveyedS
             # The guard of a recompile is another one each time.
             known = site["rule"] or kind is CauseKind.RECOMPILE
             cause = CauseKey(kind, site["rule"], "" if known else (site["reason"] or "").partition("\n")[0])
-            # Stores of before lack what it cost.
-            yield SurveyedSite(cause, _package_path(site["path"]), site["line"], site["function"], site.get("seconds"))
+            path = None if site["path"] is None else site["path"].rpartition("/site-packages/")[2]
+            yield SurveyedSite(cause, path, site["line"], site["function"], site["seconds"])
 
 
 def costs_of(sites: Iterable[SurveyedSite], *, compiling: bool = False) -> Mapping[CauseKey, float]:
@@ -150,11 +150,6 @@ def costs_of(sites: Iterable[SurveyedSite], *, compiling: bool = False) -> Mappi
         if site.seconds is not None and (site.cause.kind is CauseKind.RECOMPILE) is compiling:
             costs[site.cause] += site.seconds
     return costs
-
-
-def _package_path(path: str | None) -> str | None:
-    """A path that is the same in another environment."""
-    return None if path is None else path.rpartition("/site-packages/")[2]
 
 
 def _facts(results: Mapping[str, StageResult], stage: SurveyStage) -> Mapping[str, Any]:

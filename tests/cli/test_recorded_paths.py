@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from breakscan.__main__ import main
-from breakscan.explanation.relocation import Relocation
+from breakscan.explanation.from_recording import Relocation
 from breakscan.recording.recording import RecordingWriter
 from breakscan.recording.session import FORMAT, MANIFEST, SOURCES, Manifest
 from breakscan.recording.tracelog.processes import read_trace

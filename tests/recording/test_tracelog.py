@@ -19,8 +19,8 @@ from typing import Any
 import pytest
 from programs import Folder
 
+from breakscan.explanation.from_recording import Relocation
 from breakscan.explanation.from_trace_logs import explain_logs
-from breakscan.explanation.relocation import Relocation
 from breakscan.model.torch_versions import SUPPORTED
 from breakscan.recording.parsers.graphs import devices_of, nodes_of
 from breakscan.recording.records import (

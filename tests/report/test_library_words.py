@@ -9,10 +9,9 @@ import explain_results as made
 import pytest
 
 from breakscan.explanation.context import package_of
-from breakscan.explanation.libraries import Against, libraries
 from breakscan.explanation.recompile_remedies import recompile_remedies
 from breakscan.explanation.recompiles import Recompile
-from breakscan.explanation.remedies import break_remedies, frame_remedies
+from breakscan.explanation.remedies import Against, break_remedies, frame_remedies, libraries
 from breakscan.model.findings import ChangeKind, Holder, Origin, Site
 from breakscan.model.problem import Caller
 from breakscan.model.remedy import NewLine

@@ -98,12 +98,14 @@ class PlainCallHook(Hook):
 
     def traced(self, tracer: Any) -> None:
         """Dynamo traces a function: the module whose ``forward`` it is has a compiled form from now on."""
+        import torch
+
         code: CodeType = tracer.f_code
         if code.co_name != "forward" or not code.co_argcount:
             return
         name = code.co_varnames[0]
         own = tracer.f_locals.get(name) if tracer.inline_depth == 0 else _value_of(tracer.symbolic_locals.get(name))
-        if own is None or not _is_module(own):
+        if not isinstance(own, torch.nn.Module):
             return
         self.modules[id(own)] = weakref.ref(own), False
         if id(code) not in self._codes:
@@ -280,12 +282,6 @@ def _raise(error: Exception) -> None:
 
 def _is_prefixed(key: object) -> bool:
     return isinstance(key, str) and "_orig_mod" in key.split(".")
-
-
-def _is_module(value: object) -> bool:
-    import torch
-
-    return isinstance(value, torch.nn.Module)
 
 
 def _value_of(tracker: Any) -> Any:

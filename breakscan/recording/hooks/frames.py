@@ -31,7 +31,7 @@ class BreakHook(Hook):
         record = replace(_break_record(translator, reason, exc), set_aside=self.hooks.of(FullgraphHook).would_raise())
         if failed_at := self.hooks.of(GraphHook).failed_at(exc):
             record = replace(record, stack=failed_at)
-        self.hooks.merged.saw_break(record)
+        self.hooks.merged.fallback.saw(record)
         self.hooks.write(record)
 
 
@@ -54,18 +54,13 @@ def _break_record(translator: Any, reason: str, error: Exception) -> BreakSeen:
 def raised_break_record(frame: Code, error: Exception, *, raised: bool) -> BreakSeen:
     """A break that was never logged, as under ``fullgraph=True``, from its exception alone."""
     return BreakSeen(
-        compile_id=current_compile_id() or _compile_id_of(error),
+        compile_id=current_compile_id() or (str(getattr(error, "compile_id", None) or "") or None),
         frame=frame,
         text=str(error),
         stack=stack_of(getattr(error, "real_stack", None)),
         skipped=bool(getattr(error, "skip_frame", False)),
         raised=raised,
     )
-
-
-def _compile_id_of(error: Exception) -> str | None:
-    compile_id = getattr(error, "compile_id", None)
-    return None if compile_id is None else str(compile_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +108,7 @@ class FrameHook(Hook):
         if outcome.error is None:
             self.hooks.of(SkipHook).record(outcome.code, outcome.skip_reason or "")
             return
-        limit = _is_recompile_limit(outcome.error)
+        limit = exceeds_limit(str(outcome.error)) or exceeds_limit(str(outcome.error.__cause__))
         if outcome.raised and _is_break(outcome.error) and not limit:
             self.hooks.write(raised_break_record(code_of(outcome.code), outcome.error, raised=True))
         self.hooks.write(
@@ -151,11 +146,6 @@ def watched_conversion(original: Callable[..., Any], sink: Callable[[FrameOutcom
         return result
 
     return call
-
-
-def _is_recompile_limit(error: Exception) -> bool:
-    """Return whether the exception says that the frame was compiled too often."""
-    return exceeds_limit(str(error)) or exceeds_limit(str(error.__cause__))
 
 
 def _is_compilers(error: Exception) -> bool:

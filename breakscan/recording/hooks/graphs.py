@@ -83,7 +83,8 @@ class GraphHook(Hook):
         meter.compiled()
         number = next(self.hooks.merged.numbers)
         nodes = [node for node in module.graph.nodes if node.op in _OPERATIONS]
-        ended_by = _break_after(output)
+        reason = getattr(output, "compile_subgraph_reason", None)
+        ended_by = stack_of(reason.user_stack) if reason is not None and reason.graph_break else ()
         record = GraphCompiled(
             compile_id=current_compile_id(),
             frame=code_of(output.root_tx.f_code),
@@ -188,23 +189,10 @@ def _cuda_device(inputs: Any) -> Any:
     return next((device for device in devices if device.type == "cuda"), None)
 
 
-def _break_after(output: Any) -> tuple[StackFrame, ...]:
-    """The traced stack of the break that ended the graph; empty where the function ended."""
-    reason = getattr(output, "compile_subgraph_reason", None)
-    return stack_of(reason.user_stack) if reason is not None and reason.graph_break else ()
-
-
 def _devices(inputs: Any) -> set[str]:
     """The devices that the graph's inputs lie on, with the name of the hardware if torch reports it."""
     import torch
 
-    return {_device_in_words(value.device) for value in inputs if isinstance(value, torch.Tensor)}
-
-
-def _device_in_words(device: Any) -> str:
-    import torch
-
-    if device.type == "cuda":
-        # A tensor lies there, so CUDA is initialised: asking for the name starts nothing.
-        return f"{device} ({torch.cuda.get_device_name(device)})"
-    return str(device)
+    devices = {value.device for value in inputs if isinstance(value, torch.Tensor)}
+    # A tensor lies there, so CUDA is initialised: asking for the name starts nothing.
+    return {f"{one} ({torch.cuda.get_device_name(one)})" if one.type == "cuda" else str(one) for one in devices}

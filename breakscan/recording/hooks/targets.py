@@ -107,7 +107,7 @@ class TargetHook(Hook):
         subject, compiler = _what_it_stands_for(fn), _compiler_of(context)
         record = CompileCalled(
             target=name_of(subject),
-            code=traced_code(subject),
+            code=_code(_function(subject)),
             stack=calling_stack(sys._getframe(1)),
             key=id(context.callback),
             backend=getattr(compiler, "compiler_name", None) or getattr(compiler, "__name__", None),
@@ -211,13 +211,9 @@ def name_of(subject: Any) -> str:
     return str(named.__qualname__)
 
 
-def traced_code(subject: Any) -> Code | None:
-    """The code that is to be traced: of a module its ``forward``."""
-    return _code(_function(subject))
-
-
 def written_code(subject: Any) -> Code | None:
-    """The same, below the decorators, which an export runs as it does all other code."""
+    """The code of a function, or of the ``forward`` of a module, below the decorators, which an export runs as it does
+    all other code."""
     function = _function(subject)
     return _code(inspect.unwrap(function) if callable(function) else function)
 

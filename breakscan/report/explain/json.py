@@ -12,9 +12,8 @@ from operator import attrgetter
 from typing import Any, ClassVar, TextIO
 
 from breakscan import __version__
-from breakscan.explanation.breaks import BreakSite, FunctionPart, break_page, part_words
-from breakscan.explanation.compilations import CompiledFrame, restarts_in_words
-from breakscan.explanation.compile_time import compile_time
+from breakscan.explanation.breaks import BreakSite, FunctionPart, break_page
+from breakscan.explanation.compilations import CompiledFrame, compile_time, restarts_in_words
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.frames import UncompiledFrame, UncompiledReason
 from breakscan.explanation.graphs import Generated
@@ -39,7 +38,7 @@ WORDS: Mapping[type, Callable[[Any], str]] = {
     RankEnding: attrgetter("words"),
     Notice: attrgetter("text"),
     ParsedGuard: attrgetter("demand"),
-    FunctionPart: part_words,
+    FunctionPart: attrgetter("words"),
     Rule: attrgetter("id"),
 }
 """The classes whose values are written as text."""
@@ -169,7 +168,7 @@ def explain_object(explanation: Explanation) -> dict[str, Any]:
             "costs": {kind: round(seconds, _DIGITS) for kind, seconds in run_costs(explanation).items()},
         },
         "problems": _plain(explanation.problems),
-        "compile_time": _plain(compile_time(explanation)),
+        "compile_time": _plain(compile_time(explanation.compiles)),
         "profile": profile and {"function": profile.function, **_plain(profile.means)},
         **{name: value for name, value in _plain(explanation).items() if name not in _IN_OTHER_KEYS},
     }

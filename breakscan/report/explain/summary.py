@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from breakscan.explanation.compile_time import compile_time, parts_in_words
+from breakscan.explanation.compilations import compile_time, parts_in_words
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.exports import exports_line, exports_total
 from breakscan.explanation.frames import FrameStatus
@@ -208,7 +208,7 @@ def _compile_time(explanation: Explanation) -> str | None:
     if explanation.compile_seconds < LONG_COMPILING:
         return None
     compilations = counted(len(explanation.compiles), "compilation")
-    return "; ".join(filter(None, (compilations, parts_in_words(compile_time(explanation).parts))))
+    return "; ".join(filter(None, (compilations, parts_in_words(compile_time(explanation.compiles).parts))))
 
 
 def _guards(explanation: Explanation) -> str | None:

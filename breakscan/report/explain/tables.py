@@ -12,8 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from breakscan.explanation.breaks import part_words
-from breakscan.explanation.compile_time import CompileTime, compile_time, parts_in_words
+from breakscan.explanation.compilations import CompileTime, compile_time, parts_in_words
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.rank_report import RankReport
 from breakscan.model.words import counted, duration, place, seconds_in_words
@@ -130,7 +129,12 @@ def _counts(names: Mapping[str, int]) -> str:
 def guard_table(explanation: Explanation) -> RenderableType | None:
     """The guards of each compiled function, with the lines that ask for them."""
     rows = [
-        (one.compile_id, part_words(one), place(guard.site) if guard.site else "", guard.text)
+        (
+            one.compile_id,
+            f"{'the rest of ' if one.rest_only else ''}{one.function}",
+            place(guard.site) if guard.site else "",
+            guard.text,
+        )
         for one in explanation.compiles
         for guard in one.guards
         if guard.text
@@ -157,6 +161,6 @@ LISTINGS: dict[str, Listing] = {
     "graphs": Listing(lambda e: bool(e.graphs), (graph_table,)),
     "stages": Listing(lambda e: any(graph.stages for graph in e.graphs), (stage_tables,)),
     "guards": Listing(lambda e: any(compile_.guards for compile_ in e.compiles), (guard_table,)),
-    "compiles": Listing(lambda e: bool(e.compiles), (lambda e: function_table(compile_time(e)),)),
+    "compiles": Listing(lambda e: bool(e.compiles), (lambda e: function_table(compile_time(e.compiles)),)),
 }
 """By the word that asks for them."""

@@ -9,7 +9,7 @@ from typing import TextIO
 from rich.console import Console
 from rich.text import Text
 
-from breakscan.explanation.compile_time import compile_time
+from breakscan.explanation.compilations import compile_time
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.problems import Section, sections_of
 from breakscan.explanation.rank_report import RankReport, rank_sentences
@@ -113,7 +113,7 @@ class _Writer:
         for label, sentence in lines:
             self.paragraph(f"{sentence.rstrip('.')}.", label=f"{label}: ")
         if explanation.compile_seconds >= LONG_COMPILING and "compiles" not in wanted:
-            table = function_table(compile_time(explanation), MOST_FUNCTIONS)
+            table = function_table(compile_time(explanation.compiles), MOST_FUNCTIONS)
             if table is not None:
                 print_page(table, self.console, self.width)
                 self.console.print()

@@ -22,8 +22,7 @@ from typing import Any, ClassVar, TextIO
 
 from breakscan import __version__
 from breakscan.explanation.breaks import BreakSite
-from breakscan.explanation.compilations import CompiledFrame, GuardLine
-from breakscan.explanation.compile_time import compile_time
+from breakscan.explanation.compilations import CompiledFrame, GuardLine, compile_time
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.exports import Export
 from breakscan.explanation.frames import UncompiledFrame
@@ -144,7 +143,7 @@ def island(explanation: Explanation, files: SourceFiles) -> dict[str, Any]:
     data |= {
         "causes": {cause: ". ".join([one.why, *one.consequences]) for cause, one in _causes(explanation).items()},
         "advice": {cause: one.advice for cause, one in _causes(explanation).items()},
-        "compile_time": plain(compile_time(explanation)),
+        "compile_time": plain(compile_time(explanation.compiles)),
     }
     rest = [field.name for field in fields(explanation) if field.name not in (*data, *_ABSENT)]
     data |= {name: plain(getattr(explanation, name)) for name in rest}
