@@ -18,7 +18,7 @@ from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.exports import export_problems, exports
 from breakscan.explanation.frames import Ending, endings_of, frame_fates
 from breakscan.explanation.graphs import cudagraph_skips, reported_graph, traced_lines, with_generated
-from breakscan.explanation.notices import asked_of, notices, set_aside_notice, unmet_requests
+from breakscan.explanation.notices import notices, set_aside_notice, unmet_requests
 from breakscan.explanation.prices import with_prices
 from breakscan.explanation.recompile_remedies import with_shared_causes
 from breakscan.explanation.recompiles import recompiles
@@ -29,6 +29,7 @@ from breakscan.recording.launch import ProgramExit
 from breakscan.recording.parsers.frames import BACKWARD, is_captured_backward, is_written_by_fx
 from breakscan.recording.records import (
     Code,
+    CompileAsked,
     CompileCalled,
     CompileStarted,
     FrameEnded,
@@ -169,7 +170,7 @@ def explain_processes(
         compile_seconds=spent_compiling(recorded.processes),
         notices=(
             *notices(recording),
-            *unmet_requests(asked_of(recorded.all), recorded.all),
+            *unmet_requests((one.target for one in recorded.all if isinstance(one, CompileAsked)), recorded.all),
             *set_aside_notice(recorded.all, keys, recorded.started, context),
             *profile_notices(recorded.processes),
         ),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from breakscan.model.observations import FunctionSeen, Observations, joined_function
@@ -19,34 +18,6 @@ from breakscan.recording.records import (
     ValuesSeen,
 )
 from breakscan.source.regular_files import Digests, content_digest
-
-
-@dataclass(frozen=True, slots=True)
-class RecordedFunction:
-    """A function of one process: what was recorded of it, and what that says."""
-
-    record: ValuesSeen
-    seen: FunctionSeen
-
-
-def recorded_functions(process: Sequence[Record]) -> Iterator[RecordedFunction]:
-    """The functions of one process."""
-    last: dict[int, ValuesSeen] = {}
-    met: dict[int, set[str]] = {}
-    started = {one.compile_id: one.code for one in process if isinstance(one, CompileStarted)}
-    for record in process:
-        if isinstance(record, ValuesSeen):
-            last[record.number] = record
-        elif isinstance(record, ValuesMet):
-            for number in record.functions:
-                met.setdefault(number, set()).add(record.compile_id)
-    runs = _runs(process)
-    for number, record in last.items():
-        compiles = met.get(number, set())
-        # A call that begins a graph of its own, after a break, was traced before as a part of its caller.
-        own = {compile_id for compile_id in compiles if started.get(compile_id) == record.code}
-        calls = sum(max(1, runs[compile_id]) for compile_id in own or compiles)
-        yield RecordedFunction(record, FunctionSeen(record.names, calls, not record.inlined))
 
 
 def _runs(process: Sequence[Record]) -> Counter[str]:
@@ -91,6 +62,20 @@ def _functions(process: Sequence[Record], paths: dict[str, str]) -> Iterator[tup
     """The functions of one process, each with the digest of its file."""
     digests = {one.path: one.digest for one in process if isinstance(one, FileSeen)}
     paths |= digests
-    for function in recorded_functions(process):
-        if digest := digests.get(function.record.code.path):
-            yield digest, function.record, function.seen
+    last: dict[int, ValuesSeen] = {}
+    met: dict[int, set[str]] = {}
+    started = {one.compile_id: one.code for one in process if isinstance(one, CompileStarted)}
+    for record in process:
+        if isinstance(record, ValuesSeen):
+            last[record.number] = record
+        elif isinstance(record, ValuesMet):
+            for number in record.functions:
+                met.setdefault(number, set()).add(record.compile_id)
+    runs = _runs(process)
+    for number, seen in last.items():
+        compiles = met.get(number, set())
+        # A call that begins a graph of its own, after a break, was traced before as a part of its caller.
+        own = {compile_id for compile_id in compiles if started.get(compile_id) == seen.code}
+        calls = sum(max(1, runs[compile_id]) for compile_id in own or compiles)
+        if digest := digests.get(seen.code.path):
+            yield digest, seen, FunctionSeen(seen.names, calls, not seen.inlined)

@@ -172,19 +172,16 @@ def lock_sentences(judgement: Judgement, lock: str) -> Iterator[str]:
     for one in judgement.new:
         yield f"not in {lock}: {_described(one)}"
     for allowed, now in judgement.worse:
-        yield f"worse than {lock} allows: {_described(now)}; {_difference(allowed, now)}"
+        change = f"the lock says that it {allowed.verdict.words}"
+        if now.verdict is allowed.verdict:
+            change = f"met {now.count} times, {allowed.count} in the lock"
+        yield f"worse than {lock} allows: {_described(now)}; {change}"
 
 
 def _described(one: KnownBreak) -> str:
     inside = f" in {one.function}" if one.function else ""
     code = f": {one.code}" if one.code else ""
     return f"{place(one)} {one.words}, {one.kind}{inside}{code}"
-
-
-def _difference(allowed: KnownBreak, now: KnownBreak) -> str:
-    if now.verdict is not allowed.verdict:
-        return f"the lock says that it {allowed.verdict.words}"
-    return f"met {now.count} times, {allowed.count} in the lock"
 
 
 def outdated_words(judgement: Judgement) -> str:

@@ -170,7 +170,9 @@ def judge(lock: Lock, explanation: Explanation, folder: str, *, add: bool = Fals
     found = matched(lock.breaks, known_breaks(explanation, folder))
     worse, milder, edited, kept = [], 0, 0, []
     for allowed, now in found.pairs:
-        least = _lesser(allowed, now)
+        # The break as it is now, as mild and seldom as it was on either side.
+        mildest = min(allowed.verdict, now.verdict, key=SEVERITIES.index)
+        least = replace(now, verdict=mildest, count=min(allowed.count, now.count), line=0)
         if least != replace(now, line=0):
             worse.append((allowed, now))
         if (least.verdict, least.count) != (allowed.verdict, allowed.count):
@@ -181,12 +183,6 @@ def judge(lock: Lock, explanation: Explanation, folder: str, *, add: bool = Fals
     kept += [replace(one, line=0) for one in found.new if add]
     follows = replace(run, breaks=tuple(sorted(kept, key=_order)))
     return Judgement(tuple(found.new), tuple(worse), len(found.gone), milder, edited, follows)
-
-
-def _lesser(allowed: KnownBreak, now: KnownBreak) -> KnownBreak:
-    """The break as it is now, as mild and seldom as it was on either side."""
-    verdict = min(allowed.verdict, now.verdict, key=SEVERITIES.index)
-    return replace(now, verdict=verdict, count=min(allowed.count, now.count), line=0)
 
 
 def _order(one: KnownBreak) -> tuple[str, ...]:

@@ -15,7 +15,6 @@ from breakscan.model.torch_versions import is_too_new, is_too_old, is_version, s
 from breakscan.recording.records import (
     BreakSeen,
     CodeGenerated,
-    CompileAsked,
     CompileCalled,
     CompileMet,
     CompileStarted,
@@ -166,8 +165,3 @@ def unmet_requests(asked: Iterable[str], records: Iterable[Record]) -> Iterator[
             named = get_close_matches(text.partition(":")[2], answer.names, 1)
             why = f"{answer.problem.rstrip('.')}{''.join(f'; nearest: {one}' for one in named)}"
             yield Notice("not-compiled", f"--compile {text} compiled nothing: {why}")
-
-
-def asked_of(records: Iterable[Record]) -> list[str]:
-    """The texts of the ``--compile`` that a recording was made with."""
-    return [record.target for record in records if isinstance(record, CompileAsked)]

@@ -68,8 +68,8 @@ def with_prices(
             gap = _Gap(len(seen.stack), ran.graphs[number].devices, after)
             gaps[keys.key(paid_by.get(id(seen), seen))].append(gap)
     compiling: dict[Key, float] = defaultdict(float)
-    for before, seconds in links.compiled_after():
-        compiling[keys.key(before)] += seconds
+    for compile_id, before in links.before.items():
+        compiling[keys.key(before)] += links.seconds[compile_id]
     sites = []
     for site in explanation.breaks:
         key = site.site, site.gb_type
@@ -181,8 +181,8 @@ class _Links:
 
     def __init__(self, processes: Sequence[Sequence[Record]], breaks: Sequence[Sequence[BreakSeen]]) -> None:
         self._of_compile: dict[str, list[BreakSeen]] = defaultdict(list)
-        self._before: dict[str, BreakSeen] = {}
-        self._seconds: dict[str, float] = defaultdict(float)
+        self.before: dict[str, BreakSeen] = {}
+        self.seconds: dict[str, float] = defaultdict(float)
         for records, found in zip(processes, breaks, strict=True):
             at_line: dict[tuple[str, str, int], BreakSeen] = {}
             own: dict[str, list[BreakSeen]] = defaultdict(list)
@@ -195,13 +195,13 @@ class _Links:
                     if is_resumed(record.code.name) and record.stack:
                         caller = record.stack[-1]
                         if before := at_line.get((caller.path, caller.name, caller.line)):
-                            self._before[record.compile_id] = before
+                            self.before[record.compile_id] = before
                     for seen in own.get(record.compile_id, ()):
                         at_line[
                             seen.frame.path, seen.frame.name, (seen.stack[0] if seen.stack else seen.frame).line
                         ] = seen
                 elif isinstance(record, CompileTimed):
-                    self._seconds[record.compile_id] += record.seconds
+                    self.seconds[record.compile_id] += record.seconds
 
     def break_after(self, graph: GraphCompiled) -> BreakSeen | None:
         """The break that ended the graph.  Lines distinguish breaks of one compilation, but not compilations."""
@@ -213,14 +213,10 @@ class _Links:
     def paid_by(self, endings: Iterable[Ending]) -> dict[int, BreakSeen]:
         """Map the ``id`` of a break to the one for which all the code after it falls back to eager."""
         return {
-            id(self._before[ending.cause.compile_id]): ending.cause
+            id(self.before[ending.cause.compile_id]): ending.cause
             for ending in endings
-            if ending.cause and ending.cause.compile_id in self._before
+            if ending.cause and ending.cause.compile_id in self.before
         }
-
-    def compiled_after(self) -> Iterable[tuple[BreakSeen, float]]:
-        """Each break with the seconds of one compilation of the code after it."""
-        return [(seen, self._seconds[compile_id]) for compile_id, seen in self._before.items()]
 
 
 def _place(stack: Sequence[StackFrame]) -> tuple[str, int] | None:

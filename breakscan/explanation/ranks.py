@@ -73,14 +73,14 @@ def merge(
 
 
 def _breaks(runs: Runs) -> Iterator[RankDifference]:
-    for site, found in _each({rank: run.breaks for rank, run in runs.items()}, _break_key):
+    for site, found in _each(runs, lambda run: run.breaks, _break_key):
         name = f"{site.rule.id} {site.rule.name}" if site.rule else site.gb_type
         yield from _if_differing(f"graph breaks{_at(site.site)} ({name})", site.site, _counts(found), _times)
 
 
 def _frames(runs: Runs) -> Iterator[RankDifference]:
     """Functions that fall back to eager on some ranks only: these run other collectives than the rest, or none."""
-    for fate, found in _each({rank: run.frames for rank, run in runs.items()}, _frame_key):
+    for fate, found in _each(runs, lambda run: run.frames, _frame_key):
         # One with a break is reported as that break.
         if fate.break_site is None:
             ends = {rank: (own[-1].status, own[-1].reason.text) if own else None for rank, own in found.items()}
@@ -92,7 +92,7 @@ def _fallback(end: tuple[FrameStatus, str] | None) -> str:
 
 
 def _recompiles(runs: Runs) -> Iterator[RankDifference]:
-    for recompile, found in _each({rank: run.recompiles for rank, run in runs.items()}, _recompile_key):
+    for recompile, found in _each(runs, lambda run: run.recompiles, _recompile_key):
         if len(set(map(len, found.values()))) > 1:
             about = f", because of {recompile.subject}" if recompile.subject else ""
             what = f"recompiles of {recompile.function or _UNNAMED}{_at(recompile.site)}{about}"
@@ -113,32 +113,29 @@ def _met(group: Sequence[Recompile]) -> str:
 def _steps(runs: Runs) -> Iterator[RankDifference]:
     """Recompiles that all ranks have, but not after as many runs of graphs: meanwhile, the others wait for the rank
     that compiles."""
-    for recompile, found in _each({rank: run.recompiles for rank, run in runs.items()}, _recompile_key):
+    for recompile, found in _each(runs, lambda run: run.recompiles, _recompile_key):
         before = {rank: tuple(one.runs for one in group) for rank, group in found.items()}
         if len(set(map(len, before.values()))) == 1 and not any(None in numbers for numbers in before.values()):
             what = f"when {recompile.function or _UNNAMED}{_at(recompile.site)} is recompiled"
-            yield from _if_differing(what, recompile.site, before, _after_runs)
-
-
-def _after_runs(numbers: Sequence[int | None]) -> str:
-    return f"after {_listed(map(str, numbers))} runs of graphs"
+            yield from _if_differing(
+                what, recompile.site, before, lambda n: f"after {_listed(map(str, n))} runs of graphs"
+            )
 
 
 def _exports(runs: Runs) -> Iterator[RankDifference]:
     """Problems of exports on some of the ranks that export something.  One rank often exports for all."""
-    failures = {rank: run.export_problems for rank, run in runs.items() if run.exports}
-    for failure, found in _each(failures, _failure_key):
+    exporting = {rank: run for rank, run in runs.items() if run.exports}
+    for failure, found in _each(exporting, lambda run: run.export_problems, _failure_key):
         what = f"what ends exports{_at(failure.site)} ({failure.function or _UNNAMED})"
         yield from _if_differing(what, failure.site, _counts(found), _times)
 
 
 def _graphs(runs: Runs, *, unexplained: bool) -> Iterator[RankDifference]:
     """The graphs that were compiled: in all, and by function where nothing else says why it differs."""
-    graphs = {rank: run.graphs for rank, run in runs.items()}
-    total = {rank: _ops(own) for rank, own in graphs.items()}
+    total = {rank: _ops(run.graphs) for rank, run in runs.items()}
     yield from _if_differing("what was compiled in all", None, total, _graphs_of)
     if unexplained:
-        for graph, found in _each(graphs, _graph_key):
+        for graph, found in _each(runs, lambda run: run.graphs, _graph_key):
             what = f"graphs of {graph.function or _UNNAMED}{_at(graph.site)}"
             yield from _if_differing(what, graph.site, {rank: _ops(own) for rank, own in found.items()}, _graphs_of)
 
@@ -197,12 +194,14 @@ def _graph_key(graph: Graph) -> Hashable:
     return (graph.site.path, graph.site.line, graph.function) if graph.site else graph.function
 
 
-def _each(by_rank: Mapping[int, Sequence[T]], key: Callable[[T], Hashable]) -> Iterator[tuple[T, dict[int, list[T]]]]:
+def _each(
+    runs: Runs, things_of: Callable[[Explanation], Sequence[T]], key: Callable[[T], Hashable]
+) -> Iterator[tuple[T, dict[int, list[T]]]]:
     """The things on any of the ranks, each once, with those of each rank that are the same."""
     found: dict[Hashable, dict[int, list[T]]] = {}
-    for rank, things in by_rank.items():
-        for thing in things:
-            found.setdefault(key(thing), {rank: [] for rank in by_rank})[rank].append(thing)
+    for rank, run in runs.items():
+        for thing in things_of(run):
+            found.setdefault(key(thing), {rank: [] for rank in runs})[rank].append(thing)
     for same in found.values():
         yield next(filter(None, same.values()))[0], same
 

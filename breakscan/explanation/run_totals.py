@@ -3,10 +3,10 @@ forked process has from its parent: graphs, compiled functions, its clock."""
 
 from __future__ import annotations
 
+import operator
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, fields, replace
-from operator import attrgetter
+from dataclasses import astuple, dataclass, field, fields
 from typing import Generic, TypeVar
 
 from breakscan.explanation.context import ExplainContext
@@ -114,7 +114,7 @@ def what_ran(processes: Sequence[Sequence[Record]], context: ExplainContext) -> 
     """Counts of forked processes are added up: they run what their parent compiled."""
     ran = Ran()
     numbers: Inherited[int] = Inherited(processes)
-    called = Inherited(processes, CompileCalled, attrgetter("key"))
+    called = Inherited(processes, CompileCalled, operator.attrgetter("key"))
     for process, records in enumerate(processes):
         for record in records:
             if isinstance(record, GraphCompiled):
@@ -124,7 +124,8 @@ def what_ran(processes: Sequence[Sequence[Record]], context: ExplainContext) -> 
     for process, records in enumerate(processes):
         for run in _last(records, GraphRan, "graph"):
             if (number := numbers.get(process, run.graph)) is not None:
-                ran.of_graph[number] = _with_run(ran.of_graph.get(number), run)
+                known = astuple(ran.of_graph.get(number, GraphRan(run.graph, 0, 0.0, 0, 0.0)))
+                ran.of_graph[number] = GraphRan(run.graph, *map(operator.add, known[1:], astuple(run)[1:]))
         for gap in _last(records, GapRan, "follows"):
             if (number := numbers.get(process, gap.follows)) is not None:
                 ran.after_graph[number] = _with_gaps(ran.after_graph.get(number, NO_GAPS), gap)
@@ -140,13 +141,6 @@ def what_ran(processes: Sequence[Sequence[Record]], context: ExplainContext) -> 
 def _last(records: Iterable[Record], kind: type[R], about: str) -> Iterable[R]:
     """Each record replaces those before it that are about the same."""
     return {getattr(record, about): record for record in records if isinstance(record, kind)}.values()
-
-
-def _with_run(known: GraphRan | None, run: GraphRan) -> GraphRan:
-    if known is None:
-        return run
-    _, *counts = (item.name for item in fields(run))
-    return replace(run, **{name: getattr(known, name) + getattr(run, name) for name in counts})
 
 
 def _with_gaps(known: GapRan, gaps: GapRan) -> GapRan:

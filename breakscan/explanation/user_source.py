@@ -93,16 +93,10 @@ def _form_of_test(node: ast.If | ast.While | ast.Assert | ast.IfExp) -> str:
     if isinstance(node, ast.IfExp):
         return "ternary"
     if isinstance(node, ast.Assert):
-        return "assert-message" if _has_formatted_message(node) else "assert"
+        is_plain = node.msg is None or (isinstance(node.msg, ast.Constant) and isinstance(node.msg.value, str))
+        return "assert" if is_plain else "assert-message"
     only_raises = not node.orelse and isinstance(node.body[-1], ast.Raise) and len(node.body) <= 2
     return "guard" if only_raises else "if"
-
-
-def _has_formatted_message(node: ast.stmt) -> bool:
-    """Return whether the message of an assert is anything but a constant string."""
-    if not isinstance(node, ast.Assert) or node.msg is None:
-        return False
-    return not (isinstance(node.msg, ast.Constant) and isinstance(node.msg.value, str))
 
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)

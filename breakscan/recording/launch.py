@@ -59,7 +59,9 @@ def run_recorded(arguments: Sequence[str], folder: Path) -> ProgramExit:
     command = [sys.executable, *interpreter_options(sys.orig_argv), *arguments]
     started = time.monotonic()
     if sys.platform == "win32":
-        status = _wait_on_windows(command, environment)
+        # The console sends Ctrl-C to the program as well, which decides what it means.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        status = subprocess.Popen(command, env=environment).wait()
     else:
         status = _run_on_posix(command, environment)
     return ProgramExit(status, time.monotonic() - started)
@@ -86,7 +88,10 @@ def end_like(status: int) -> NoReturn:
     sys.stdout.flush()
     sys.stderr.flush()
     if status < 0 and sys.platform != "win32":
-        _dump_no_core()
+        import resource
+
+        # The program has left its core dump already.
+        resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
         if -status not in (signal.SIGKILL, signal.SIGSTOP):
             signal.signal(-status, signal.SIG_DFL)
         os.kill(os.getpid(), -status)
@@ -168,16 +173,3 @@ def die_with_parent(number: int) -> None:
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, number)
-
-
-def _dump_no_core() -> None:
-    """The program has left its core dump already."""
-    import resource
-
-    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
-
-
-def _wait_on_windows(command: list[str], environment: dict[str, str]) -> int:
-    # The console sends Ctrl-C to the program as well, which decides what it means.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    return subprocess.Popen(command, env=environment).wait()

@@ -209,7 +209,9 @@ def _watch(seen: ExampleRun, code: CodeType, run: Callable[[], object]) -> None:
             seen.recompiled = True
 
     def outcome(frame: FrameOutcome) -> None:
-        if frame.error is not None and frame.code.co_filename == code.co_filename and _same_function(frame.code, code):
+        names = (code.co_name, f"torch_dynamo_resume_in_{code.co_name}_at_")
+        is_own = frame.code.co_name == names[0] or frame.code.co_name.startswith(names[1])
+        if frame.error is not None and frame.code.co_filename == code.co_filename and is_own:
             seen.gave_up = True
             seen.gb += [cause.gb_id for cause in parse_causes(str(frame.error)) if cause.gb_id]
 
@@ -222,10 +224,6 @@ def _watch(seen: ExampleRun, code: CodeType, run: Callable[[], object]) -> None:
         except Exception as error:
             seen.error = error
             seen.gb += [cause.gb_id for cause in parse_causes(str(error)) if cause.gb_id]
-
-
-def _same_function(frame: CodeType, code: CodeType) -> bool:
-    return frame.co_name == code.co_name or frame.co_name.startswith(f"torch_dynamo_resume_in_{code.co_name}_at_")
 
 
 _Result = TypeVar("_Result")
@@ -379,7 +377,9 @@ def replay_example(
     if rule.kind is Kind.WRONG_RESULT:
         rulings[Mode.DEFAULT, Place.PLAIN] = _ruling_on_results(rule, example)
     elif rule.kind is Kind.MISUSE or _COMPILES_ITSELF.search(example.source):
-        rulings[Mode.DEFAULT, Place.PLAIN] = _ruling_as_is(observe_as_is(rule, example))
+        seen = observe_as_is(rule, example)
+        is_unused = seen.error is None and seen.graphs == 0
+        rulings[Mode.DEFAULT, Place.PLAIN] = Ruling(Verdict.UNUSED) if is_unused else _rule_on(seen, Mode.DEFAULT)
     elif rule.kind is Kind.GRAPH_BREAK:
         for mode, place in itertools.product((Mode.DEFAULT, Mode.FULLGRAPH), places):
             rulings[mode, place] = _rule_on(observe(rule, example, mode, place), mode)
@@ -420,12 +420,6 @@ def _rule_on(seen: ExampleRun, mode: Mode | None) -> Ruling:
     if seen.recompiled:
         return Ruling(Verdict.RECOMPILES)
     return Ruling(Verdict.COMPILES)
-
-
-def _ruling_as_is(seen: ExampleRun) -> Ruling:
-    if seen.error is None and seen.graphs == 0:
-        return Ruling(Verdict.UNUSED)
-    return _rule_on(seen, Mode.DEFAULT)
 
 
 def _ruling_on_results(rule: Rule, example: Example) -> Ruling:

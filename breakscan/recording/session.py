@@ -14,7 +14,7 @@ import socket
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 
@@ -210,7 +210,7 @@ def read_run(folder: Path, ranks: Collection[int] | None = None) -> RecordedRun:
 def read_manifest(folder: Path) -> Manifest:
     """The manifest in a folder.  Raises SessionError where there is none that can be read."""
     path = folder / MANIFEST
-    try:
+    with _readable(path):
         values = json.loads(read_regular_file(path)[0])
         if values["format"] != FORMAT:
             remedy = "upgrade breakscan" if values["format"] > FORMAT else "record the program again"
@@ -225,8 +225,17 @@ def read_manifest(folder: Path) -> Manifest:
         known = [None if field.name == "rank" else values[field.name] for field in fields(Manifest)]
         manifest: Manifest = decoder(Manifest)(known)
         return replace(manifest, rank=None if rank is None else Rank(**rank))
+
+
+@contextlib.contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Raises SessionError where a file cannot be read."""
+    try:
+        yield
+    except SessionError:
+        raise
     except OSError as error:
-        raise SessionError(f"cannot read {path}: {error.strerror}") from error
+        raise SessionError(f"cannot read {error.filename or path}: {error.strerror}") from error
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise SessionError(f"{path} is damaged, so the recording cannot be read") from error
 
@@ -280,25 +289,13 @@ def _replace(path: Path, text: str) -> None:
 def _read_part(folder: Path) -> RecordingPart:
     imported = (folder / TORCH_IMPORTED).exists()
     manifest = read_manifest(folder)
-    try:
+    sources, path = {}, folder / SOURCES
+    with _readable(folder):
         records = read_recording(folder)
-    except OSError as error:
-        raise SessionError(f"cannot read {error.filename or folder}: {error.strerror}") from error
-    return RecordingPart(folder, manifest, records, imported, cut_by(folder), _read_sources(folder))
-
-
-def _read_sources(folder: Path) -> Mapping[str, str]:
-    """None where none were kept: breakscan was killed, or the report could not be made."""
-    path = folder / SOURCES
-    try:
-        known: dict[str, str] = decoder(dict[str, str])(json.loads(read_regular_file(path)[0]))
-        return known
-    except FileNotFoundError:
-        return {}
-    except OSError as error:
-        raise SessionError(f"cannot read {path}: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
-        raise SessionError(f"{path} is damaged, so the recording cannot be read") from error
+    # None were kept where breakscan was killed, or the report could not be made.
+    with _readable(path), contextlib.suppress(FileNotFoundError):
+        sources = decoder(dict[str, str])(json.loads(read_regular_file(path)[0]))
+    return RecordingPart(folder, manifest, records, imported, cut_by(folder), sources)
 
 
 def _numbered(folder: Path, prefix: str) -> dict[int, Path]:

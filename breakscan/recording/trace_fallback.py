@@ -27,13 +27,7 @@ from breakscan.recording.records import (
     Record,
     StackFrame,
 )
-from breakscan.recording.traced import (
-    Traced,
-    TracedBreak,
-    TracedError,
-    TracedGraph,
-    TracedRecompile,
-)
+from breakscan.recording.traced import Traced, TracedText
 
 _UNKNOWN = Code("<unknown>", 1, "<unknown>")
 _BREAKS = ("Unsupported", "UserError")
@@ -50,7 +44,7 @@ class TraceFallback:
         self.codes: dict[str, Code] = {}
         self._above: dict[str, tuple[StackFrame, ...]] = {}
         self._breaks: dict[str, list[BreakSeen]] = {}
-        self._graphs: dict[str, TracedGraph] = {}
+        self._graphs: dict[str, TracedText] = {}
         self._errors: dict[str, str] = {}
         self._reasons: dict[str, tuple[str, ...]] = {}
         self._numbers = numbers
@@ -69,11 +63,11 @@ class TraceFallback:
         if guards:
             yield RecompileSeen(compile_id, started.code, guards, started.stack, cut=self._cut)
 
-    def keep(self, said: TracedRecompile | TracedGraph | TracedError) -> None:
+    def keep(self, said: TracedText) -> None:
         """Keeps what a later statement of the trace completes."""
-        if isinstance(said, TracedRecompile):
+        if said.kind == "recompiles":
             self._reasons[said.compile_id] = said.reasons
-        elif isinstance(said, TracedGraph):
+        elif said.kind == "graph":
             self._graphs[said.compile_id] = said
         else:
             self._errors[said.compile_id] = said.text
@@ -91,7 +85,7 @@ class TraceFallback:
         if record.compile_id is not None:
             self._breaks.setdefault(record.compile_id, []).append(record)
 
-    def broke(self, said: TracedBreak) -> BreakSeen:
+    def broke(self, said: TracedText) -> BreakSeen:
         """The break.  Its stack is the part that Dynamo traced; the part above belongs to the call."""
         code = self.code(said.compile_id)
         stack = traceback_frames(said.text)
@@ -100,7 +94,7 @@ class TraceFallback:
         self.saw(record)
         return record
 
-    def stack_above(self, said: TracedBreak) -> list[StackFrame]:
+    def stack_above(self, said: TracedText) -> list[StackFrame]:
         """The part of a break's stack that Dynamo did not trace."""
         stack = traceback_frames(said.text)
         return stack[: self._first_traced(said.compile_id, stack)]
@@ -190,18 +184,16 @@ class TraceAndHooks:
         elif isinstance(said, CompileTimed) and not said.backward:
             yield from self._ended(said, metadata["compilation_metrics"])
             yield said
-        elif isinstance(said, TracedBreak):
+        elif isinstance(said, TracedText) and said.kind == "break":
             if not self._works("breaks"):
                 yield self.fallback.broke(said)
-        elif isinstance(said, TracedRecompile):
+        elif isinstance(said, TracedText) and said.kind == "recompiles" and self._works("recompiles"):
             seen = self._recompiles.get(said.compile_id)
-            if not self._works("recompiles"):
-                self.fallback.keep(said)
-            elif seen and not seen.guards:
+            if seen and not seen.guards:
                 # No guard of the function's own failed.  The trace names what else did not fit, such as the backend.
                 guards = tuple(map(failed_guard, said.reasons))
                 self._recompiles[said.compile_id] = replace(seen, guards=guards)
-        elif isinstance(said, TracedGraph | TracedError):
+        elif isinstance(said, TracedText):
             self.fallback.keep(said)
         elif isinstance(said, GuardsBuilt) and self._works("guards"):
             self._guards[said.compile_id] = said

@@ -29,41 +29,24 @@ Stack = tuple[StackFrame, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class TracedBreak:
-    """A graph break: Dynamo's text of it, which ends in a traceback."""
+class TracedText:
+    """A text from which :mod:`~breakscan.recording.trace_fallback` can make a record: Dynamo's of a ``break``, which
+    ends in a traceback; of ``recompiles`` that are about to begin, for each version the guard that failed; a ``graph``
+    before the backend gets it, as readable code; the traceback of the ``error`` that ended a compilation."""
 
     compile_id: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class TracedRecompile:
-    """A recompile that is about to begin: for each version, the guard that failed, as text."""
-
-    compile_id: str
-    reasons: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class TracedGraph:
-    """A graph before the backend gets it, as readable code."""
-
-    compile_id: str
+    kind: str
     text: str
     at: float
 
-
-@dataclass(frozen=True, slots=True)
-class TracedError:
-    """The traceback of what ended a compilation."""
-
-    compile_id: str
-    text: str
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """The reasons of recompiles: one comes as it is, several as a JSON list."""
+        return tuple(json.loads(self.text)) if self.text.startswith("[") else (self.text,)
 
 
-Traced = Record | TracedBreak | TracedRecompile | TracedGraph | TracedError
-"""A statement of the trace: a record, or the text from which :mod:`~breakscan.recording.trace_fallback` can make
-one."""
+Traced = Record | TracedText
+"""A statement of the trace."""
 
 _STAGES = ("dynamo", "aot_autograd", "inductor")
 _AUTOGRAD_GRAPHS = {f"aot_{phase}_graph": phase for phase in ("forward", "backward", "inference")}
@@ -96,7 +79,7 @@ def trace_records(
         stack = stack_above() if stack_above else tuple(above)
         yield CompileStarted(compile_id, Code(own.path, own.line, own.name), stack, at)
     elif "dynamo_output_graph" in metadata:
-        yield TracedGraph(compile_id, payload or "", at)
+        yield TracedText(compile_id, "graph", payload or "", at)
     elif timed := metadata.get("compilation_metrics"):
         yield _timed(compile_id, timed, at, backward=False)
     elif timed := metadata.get("bwd_compilation_metrics"):
@@ -104,7 +87,7 @@ def trace_records(
     elif specialised := metadata.get("symbolic_shape_specialization"):
         yield _specialised(compile_id, specialised, file_name)
     elif artifact := metadata.get("artifact"):
-        yield from _artifact(compile_id, artifact.get("name"), payload or "")
+        yield from _artifact(compile_id, artifact.get("name"), payload or "", at)
     else:
         yield from _made(compile_id, metadata, payload or "")
 
@@ -118,15 +101,12 @@ def compile_id_of(metadata: Mapping[str, Any]) -> str | None:
     return f"{'' if autograd is None else f'!{autograd}/'}{frame_id}/{frame_compile_id}"
 
 
-def _artifact(compile_id: str, name: str | None, payload: str) -> Iterator[Traced]:
-    if name == "dynamo_graph_break_reason":
-        yield TracedBreak(compile_id, payload)
-    elif name == "recompile_reasons":
-        # One reason comes as it is, several as a JSON list.
-        reasons = tuple(json.loads(payload)) if payload.startswith("[") else (payload,)
-        yield TracedRecompile(compile_id, reasons)
-    elif name == "dynamo_error":
-        yield TracedError(compile_id, payload)
+_TEXTS = {"dynamo_graph_break_reason": "break", "recompile_reasons": "recompiles", "dynamo_error": "error"}
+
+
+def _artifact(compile_id: str, name: str | None, payload: str, at: float) -> Iterator[Traced]:
+    if kind := _TEXTS.get(name or ""):
+        yield TracedText(compile_id, kind, payload, at)
     elif looked := _CACHES.get(name or ""):
         yield _lookup(compile_id, *looked, json.loads(payload or "{}"))
 

@@ -15,7 +15,7 @@ from breakscan.recording.hooks.object_facts import stack_above_dynamo
 from breakscan.recording.hooks.runs import RunHook
 from breakscan.recording.hooks.values import ValueHook
 from breakscan.recording.records import CompileStarted, CompileTimed, RankSeen
-from breakscan.recording.traced import Traced, trace_records
+from breakscan.recording.traced import trace_records
 
 
 class TraceHook(Hook):
@@ -40,7 +40,7 @@ class TraceHook(Hook):
         hooks.of(DraftHook).saw(metadata)
         if hooks.exporting.level:
             return
-        for said in records_of_trace(metadata, payload):
+        for said in trace_records(metadata, payload, time.perf_counter(), _file_name, stack_above_dynamo):
             if isinstance(said, CompileStarted | CompileTimed):
                 hooks.of(RunHook).meter.compiled()
             for record in hooks.merged.records(said, metadata):
@@ -93,11 +93,6 @@ def structured_trace(sink: Sink) -> Iterator[TraceHandler]:
         yield handler
     finally:
         logger.removeHandler(handler)
-
-
-def records_of_trace(metadata: Mapping[str, Any], payload: str | None) -> Iterator[Traced]:
-    """The statements of a record of the trace."""
-    return trace_records(metadata, payload, time.perf_counter(), _file_name, stack_above_dynamo)
 
 
 def _file_name(number: int | str) -> str:

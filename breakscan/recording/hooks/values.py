@@ -7,7 +7,8 @@ import os
 import re
 import sys
 import sysconfig
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import CodeType
@@ -105,7 +106,8 @@ class ValueTallies:
         for at in changed:
             if at.path not in self._files:
                 self._files.add(at.path)
-                yield from _file_seen(at.path)
+                with suppress(OSError):
+                    yield FileSeen(os.path.abspath(at.path), content_digest(read_regular_file(at.path)[0]))
                 yield from self._library_seen(at.path)
             yield self._known[at]
         for compile_id, numbers in met.items():
@@ -148,11 +150,3 @@ def _left_out() -> tuple[str, ...]:
     import torch
 
     return sysconfig.get_path("stdlib") + os.sep, str(Path(torch.__file__).parent) + os.sep, OURS
-
-
-def _file_seen(path: str) -> Iterable[FileSeen]:
-    try:
-        content, _ = read_regular_file(path)
-    except OSError:
-        return ()
-    return (FileSeen(os.path.abspath(path), content_digest(content)),)

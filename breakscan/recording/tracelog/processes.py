@@ -25,34 +25,22 @@ from breakscan.recording.records import (
     StackFrame,
 )
 from breakscan.recording.trace_fallback import TraceAndHooks, is_of
-from breakscan.recording.traced import (
-    Traced,
-    TracedBreak,
-    TracedRecompile,
-    trace_records,
-)
+from breakscan.recording.traced import Traced, TracedText, trace_records
 from breakscan.recording.tracelog.lines import Damage, Fault, LogRecord, is_log, read_log
 
 
-@dataclass(frozen=True, slots=True)
-class GuardFailure:
-    """A guard that failed when ``compile_id`` was to be compiled."""
-
-    compile_id: str
-    guard: FailedGuard
-
-
-def with_new_values(records: Iterable[Record], failures: Sequence[GuardFailure]) -> Iterator[Record]:
-    """The records of one process; ``failures`` are all guards that failed in it, in order.
+def with_new_values(records: Iterable[Record], failures: Sequence[tuple[str, FailedGuard]]) -> Iterator[Record]:
+    """The records of one process; ``failures`` are all guards that failed in it, in order, each
+    with the id of the compile that was to follow.
 
     The value that a guard met is the one that the next version was compiled for.  A later failure of that version
     has it.
     """
     of_version: dict[str, list[tuple[int, FailedGuard]]] = {}
     began: dict[str, int] = {}
-    for index, failure in enumerate(failures):
-        of_version.setdefault(failure.guard.compile_id, []).append((index, failure.guard))
-        began.setdefault(failure.compile_id, index)
+    for index, (compile_id, guard) in enumerate(failures):
+        of_version.setdefault(guard.compile_id, []).append((index, guard))
+        began.setdefault(compile_id, index)
     for record in records:
         if isinstance(record, RecompileSeen) and record.compile_id is not None:
             first = began.get(record.compile_id, -1)
@@ -90,7 +78,7 @@ class TracedProcess:
     records: list[Record] = field(default_factory=list)
     texts: dict[tuple[str, int], str] = field(default_factory=dict)
     paths: set[str] = field(default_factory=set)
-    failures: list[GuardFailure] = field(default_factory=list)
+    failures: list[tuple[str, FailedGuard]] = field(default_factory=list)
 
     def recording(self) -> list[Record]:
         """The records, with what a recording says first of its process."""
@@ -163,11 +151,11 @@ class ProcessReader:
         process = self.process
         if isinstance(said, CompileStarted):
             self._started[said.compile_id] = len(process.records)
-        elif isinstance(said, TracedBreak):
+        elif isinstance(said, TracedText) and said.kind == "break":
             self._note_text(said.text)
             self._note_caller(said.compile_id, self._merged.fallback.stack_above(said))
-        elif isinstance(said, TracedRecompile):
-            process.failures += [GuardFailure(said.compile_id, failed_guard(text)) for text in said.reasons]
+        elif isinstance(said, TracedText) and said.kind == "recompiles":
+            process.failures += [(said.compile_id, failed_guard(text)) for text in said.reasons]
         elif isinstance(said, CompileTimed) and not said.backward:
             metrics = metadata["compilation_metrics"]
             process.python = process.python or str(metrics.get("python_version") or "").partition(" ")[0]
