@@ -14,7 +14,6 @@ from breakscan.model.findings import Origin
 from breakscan.model.torch_versions import is_too_new, is_too_old, is_version, supported_range
 from breakscan.recording.records import (
     BreakSeen,
-    CodeGenerated,
     CompileCalled,
     CompileMet,
     CompileStarted,
@@ -76,31 +75,20 @@ def notices(processes: Sequence[Sequence[Record]]) -> Iterator[Notice]:
         if isinstance(record, HookFailed):
             text = f"breakscan's hook for {record.name} failed, so {record.without} ({record.error})"
             yield Notice("hook-failed", text)
-        elif isinstance(record, HookInstalled) and not record.available and _may_matter(record.name, processes):
+        elif isinstance(record, HookInstalled) and not record.available:
+            if record.name == "skips" and not _is_untried(processes):
+                continue  # before torch 2.13, it is always missing
             version = f"torch {started.torch}" if started and started.torch else "this torch"
             lacks = f"{version} lacks what breakscan hooks into for {record.name}"
             yield Notice("hook-missing", f"{lacks}: {record.without}")
 
 
-_ONLY_WITH: Mapping[str, type[Record]] = {
-    "cudagraphs": CodeGenerated,
-    "backward-lines": FrameEnded,
-    "lines": CompileStarted,
-}
-"""The kind of record without which a run has nothing that a hook, by its name, could have recorded."""
-_OF_UNTRIED = ("skips", "packages")
-"""Hooks that record what became of functions that Dynamo was never seen to start on."""
-
-
-def _may_matter(name: str, processes: Sequence[Sequence[Record]]) -> bool:
-    """Return whether a hook could have recorded anything in this run."""
+def _is_untried(processes: Sequence[Sequence[Record]]) -> bool:
+    """Return whether something was to be compiled on which Dynamo was never seen to start."""
     records = [record for process in processes for record in process]
-    if name in _OF_UNTRIED:
-        tried = {record.code for record in records if isinstance(record, CompileStarted)}
-        tried |= {record.frame for record in records if isinstance(record, FrameEnded)}
-        return any(record.code not in tried for record in records if isinstance(record, CompileCalled))
-    needed = _ONLY_WITH.get(name)
-    return needed is None or any(isinstance(record, needed) for record in records)
+    tried = {record.code for record in records if isinstance(record, CompileStarted)}
+    tried |= {record.frame for record in records if isinstance(record, FrameEnded)}
+    return any(record.code not in tried for record in records if isinstance(record, CompileCalled))
 
 
 def version_notice(torch: str) -> Iterator[Notice]:

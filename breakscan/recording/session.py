@@ -344,7 +344,6 @@ def _has_ended(session: Session, rank: int) -> bool:
 
 VARIABLE = "BREAKSCAN_RUNS"
 """The name of an environment variable."""
-MOST_RUNS = 10
 MOST_BYTES = 200_000_000
 """The most bytes of all recordings that are kept."""
 MOST_DAYS = 7
@@ -405,9 +404,9 @@ def _newest_first() -> list[Path]:
 def _delete_oldest() -> None:
     room = MOST_BYTES
     oldest = time.time() - MOST_DAYS * 86_400
-    for number, run in enumerate(_newest_first()):
+    for run in _newest_first():
         room -= _size(run)
-        if number >= MOST_RUNS or room < 0 or run.stat().st_mtime < oldest:
+        if room < 0 or run.stat().st_mtime < oldest:
             shutil.rmtree(run, ignore_errors=True)
 
 

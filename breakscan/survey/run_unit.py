@@ -7,7 +7,7 @@ import os
 import re
 import socket
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,65 +20,37 @@ Report = Mapping[str, Any]
 
 
 def explain_facts(report: Report) -> dict[str, Any]:
-    """Breaks, functions that run eager and recompiles by rule and place, each with the ``seconds`` that it cost, and
-    what the run cost."""
-    summary, problems = report["summary"], report["problems"]
+    """Breaks, functions that run eager and recompiles by rule and place, each with the ``seconds`` that it cost."""
+    problems = report["problems"]
     functions = (ProblemKind.FUNCTION.value, ProblemKind.FAILURE.value)
     return {
-        "breaks": [
-            _place(one) | {"verdict": one["verdict"], "gb": one["gb_id"], "seconds": one["cost"]}
-            for one in problems
-            if one["kind"] == ProblemKind.BREAK.value
-        ],
+        "breaks": [_place(one, one["cost"]) for one in problems if one["kind"] == ProblemKind.BREAK.value],
         "eager": [
-            _place(one) | {"of_break": one["cause"] == ProblemKind.BREAK.value, "seconds": one["cost"]}
+            _place(one, one["cost"]) | {"of_break": one["cause"] == ProblemKind.BREAK.value}
             for one in problems
             if one["kind"] in functions and one["verdict"] is not None
         ],
         "recompiles": [
-            _place({**one, "functions": [one["function"]], "reason": one["guard"]}) | {"seconds": one["seconds"]}
+            _place({**one, "functions": [one["function"]], "reason": one["guard"]}, one["seconds"])
             for one in report["recompiles"]
         ],
-        "graphs": summary["graphs"],
-        "entries": summary["entries"],
-        "ops": summary["ops"],
-        "compile_seconds": summary["compile_seconds"],
-        "seconds": report["script"]["seconds"],
+        "graphs": report["summary"]["graphs"],
+        "compile_seconds": report["summary"]["compile_seconds"],
     }
 
 
-def _place(one: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "rule": one["rule"],
-        "path": one["site"]["path"],
-        "line": one["site"]["line"],
-        "function": next(iter(one["functions"]), None),
-        "origin": one["origin"],
-        "reason": one["reason"],
-    }
+def _place(one: Mapping[str, Any], seconds: float | None) -> dict[str, Any]:
+    where = {"path": one["site"]["path"], "line": one["site"]["line"], "function": next(iter(one["functions"]), None)}
+    return {"rule": one["rule"], **where, "reason": one["reason"], "seconds": seconds}
 
 
-def verify_facts(report: Report) -> dict[str, Any]:
-    """The verdict of each change, and the speed of a step with it."""
-    return {
-        "proofs": [
-            {"label": one["label"], "rewrite": one["rewrite"], "verdict": one["verdict"], "ratio": one["ratio"]}
-            for one in report["proofs"]
-        ]
-    }
-
-
-def bench_facts(report: Report) -> dict[str, Any]:
-    """The speed of each way compared with eager."""
-    ways = [{"way": one["way"], "ratio": one["ratio"], "problem": one["problem"]} for one in report["ways"]]
-    return {"ways": ways, "best": report["best"]}
-
-
-FACTS: Mapping[SurveyStage, Callable[[Report], dict[str, Any]]] = {
-    SurveyStage.EXPLAIN: explain_facts,
-    SurveyStage.VERIFY: verify_facts,
-    SurveyStage.BENCH: bench_facts,
-}
+def _facts(stage: SurveyStage, report: Report) -> dict[str, Any]:
+    """The facts of a report; of ``verify`` and ``bench`` the verdict and the speed of each change and each way."""
+    if stage is SurveyStage.EXPLAIN:
+        return explain_facts(report)
+    is_proof = stage is SurveyStage.VERIFY
+    name, keys = "proofs" if is_proof else "ways", "label rewrite verdict ratio" if is_proof else "way ratio problem"
+    return {name: [{key: one[key] for key in keys.split()} for one in report[name]]}
 
 
 _MISSING = re.compile(r"^(?:\w+\.)*(?:ModuleNotFoundError|ImportError): ", re.MULTILINE)
@@ -139,7 +111,7 @@ def _run(stage: SurveyStage, task: Task) -> StageResult:
         )
         try:
             data: Mapping[str, Any] = json.loads(report.read_text(encoding="utf-8"))
-            facts = FACTS[stage](data)
+            facts = _facts(stage, data)
         except (OSError, ValueError, KeyError, TypeError):
             data, facts = {}, {}
     status = _status(stage, run, data)

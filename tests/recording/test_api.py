@@ -50,12 +50,6 @@ def eager(function, *calls):  # type: ignore[no-untyped-def]
     return explain_calls(function, [(call, {}) for call in calls], backend="eager")
 
 
-def graphs_made_by(function, *args) -> int:  # type: ignore[no-untyped-def]
-    with breakscan.record() as recording:
-        function(*args)
-    return len(recording.explain().graphs)
-
-
 class TestRecord:
     def test_it_tells_what_happened_within(self, capsys: pytest.CaptureFixture[str]) -> None:
         compiled = torch.compile(breaks, backend="eager")

@@ -67,23 +67,6 @@ def test_the_site_is_the_whole_condition(zoo: Zoo, report: Any) -> None:
         assert found["site"] == {"path": "zoo.py", "line": line, "column": 9, "end_line": line + 1, "end_column": 25}
 
 
-def test_a_break_that_gives_its_function_up_is_eager(zoo: Zoo, report: Any) -> None:
-    found = one_break(report, zoo.line("in-loop"))
-    assert (found["verdict"], found["gb_type"]) == ("eager", "Data-dependent branching")
-    (frame,) = frames_of(report, "in_loop")
-    assert frame["status"] == "eager"
-    assert not frame["rest_only"]
-    assert frame["break_site"] == found["site"]
-    assert frame["rule"] == found["rule"]
-
-
-def test_the_rest_of_a_function_can_be_given_up(zoo: Zoo, report: Any) -> None:
-    assert one_break(report, zoo.line("before-try"))["verdict"] == "splits"
-    assert one_break(report, zoo.line("rest-in-try"))["verdict"] == "eager"
-    (frame,) = frames_of(report, "rest_in_try")
-    assert frame["rest_only"]
-
-
 def test_the_recompile_limit_is_told_and_is_no_recompile(zoo: Zoo, report: Any) -> None:
     recompiles = recompiles_of(report, "by_flag")
     assert [(r["old"], r["new"]) for r in recompiles] == [("'a'", "'b'"), ("'b'", "'c'")]

@@ -16,7 +16,8 @@ Site = dict[str, object]
 
 
 def site(rule: str, function: str = "f", line: int = 1) -> Site:
-    return {"rule": rule, "path": "/e/site-packages/lib/a.py", "line": line, "function": function, "reason": "…"}
+    path = "/e/site-packages/lib/a.py"
+    return {"rule": rule, "path": path, "line": line, "function": function, "reason": "…", "seconds": None}
 
 
 def survey(torch: str, units: dict[str, Sequence[Site] | str], eager: Sequence[Site] = ()) -> list[Surveyed]:

@@ -16,16 +16,7 @@ from breakscan.survey.store import Surveyed
 from breakscan.survey.units import Environment, StageResult, Unit
 
 ENVIRONMENT = Environment("3.11.7", "", {"torch": "2.13.0"})
-SITE = {
-    "rule": "BRK101",
-    "path": "a.py",
-    "line": 3,
-    "function": "f",
-    "origin": "user",
-    "reason": "…",
-    "verdict": "splits",
-    "seconds": 0.25,
-}
+SITE = {"rule": "BRK101", "path": "a.py", "line": 3, "function": "f", "reason": "…", "seconds": 0.25}
 FACTS = {"breaks": [SITE], "eager": [], "recompiles": [], "graphs": 2, "compile_seconds": 1.25, "files": ["a.py"]}
 
 
@@ -70,7 +61,7 @@ def test_what_is_counted() -> None:
 
 
 def site(rule: str | None, path: str, line: int, **facts: object) -> dict[str, object]:
-    return {"rule": rule, "path": path, "line": line, "function": "f", "origin": "user", "reason": "why\nmore", **facts}
+    return {"rule": rule, "path": path, "line": line, "function": "f", "reason": "why\nmore", "seconds": None, **facts}
 
 
 def explained(
@@ -97,7 +88,7 @@ SEVERAL = [
             recompiles=[site("BRK701", "b.py", 4, seconds=3.0)],
         ),
     ),
-    surveyed("of before", explain=explained(site("BRK101", LIBRARY, 3), eager=[site(None, "c.py", 1)])),
+    surveyed("not timed", explain=explained(site("BRK101", LIBRARY, 3), eager=[site(None, "c.py", 1)])),
 ]
 
 
@@ -144,12 +135,11 @@ def test_all_that_units_have_in_common_is_told(write: Callable[[SurveyOverview, 
 
 
 def test_a_function_in_which_nothing_was_found_to_compile_is_not_lost() -> None:
-    place = {"site": {"path": "m.py", "line": 1}, "functions": ["f"], "rule": None, "origin": "user", "reason": "why"}
+    place = {"site": {"path": "m.py", "line": 1}, "functions": ["f"], "rule": None, "reason": "why"}
     problem = {**place, "kind": "function", "cost": 1.5, "cause": None}
-    told = {"recompiles": [], "traced": {}, "script": {"seconds": 1.0}}
-    summary = {"graphs": 1, "entries": 1, "ops": 1, "compile_seconds": 1.0}
+    summary = {"graphs": 1, "compile_seconds": 1.0}
     problems = [{**problem, "verdict": verdict} for verdict in ("eager", None)]
-    facts = explain_facts({**told, "summary": summary, "problems": problems})
+    facts = explain_facts({"recompiles": [], "summary": summary, "problems": problems})
     assert [(one["seconds"], one["of_break"]) for one in facts["eager"]] == [(1.5, False)]
 
 

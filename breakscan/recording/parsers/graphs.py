@@ -98,15 +98,10 @@ def number_of(code: str) -> int:
 
 def shortened(code: str) -> str:
     """The code as a recording keeps it: whole up to :data:`LONGEST` characters.  Of longer code the sources of kernels
-    are left out first, the longest first, then comments.  What is longer without them says which kernels are called,
+    are left out first, then comments.  What is longer without them says which kernels are called,
     and is kept up to :data:`LONGEST_CALLS`."""
-    excess = len(code) - LONGEST
-    if excess <= 0:
-        return code
-    for length in sorted((len(found[2]) for found in _BODY.finditer(code)), reverse=True):
-        if excess > 0:
-            shortest, excess = length, excess - length
-    code = _BODY.sub(lambda found: _left_out(found) if len(found[2]) >= shortest else found[0], code)
+    if len(code) > LONGEST:
+        code = _BODY.sub(_left_out, code)
     for comment in (_FRAGMENT, _COMMENT):
         if len(code) > LONGEST:
             code = comment.sub("", code)
