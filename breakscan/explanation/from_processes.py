@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from itertools import chain
 from pathlib import PurePath
 from typing import Any
@@ -54,16 +54,9 @@ def with_unique_ids(records: Iterable[Record], process: int) -> Iterator[Record]
                 seen, resets = set(), resets + 1
             seen.add(record.compile_id)
         prefix = f"{f'p{process}:' if process else ''}{f'r{resets}:' if resets else ''}"
-        yield _prefixed(record, prefix)
-
-
-def _prefixed(record: Record, prefix: str) -> Record:
-    has_id = any(field.name == "compile_id" for field in fields(record))
-    compile_id = getattr(record, "compile_id", None)
-    if not prefix or not has_id or compile_id is None:
-        return record
-    changed: Any = {"compile_id": prefix + compile_id}
-    return replace(record, **changed)
+        compile_id = getattr(record, "compile_id", None)
+        changed: Any = {} if compile_id is None else {"compile_id": prefix + compile_id}
+        yield replace(record, **changed) if prefix and changed else record
 
 
 def with_backward_lines(records: Iterable[Record], owners: Owners) -> list[Record]:
@@ -133,7 +126,10 @@ def explain_processes(
     """Explains the recording of a run.  ``show`` turns a recorded path into the one that reports show; ``files``
     decides which sources are read."""
     recorded = _Recorded(recording)
-    context = _context(recorded, rules, UserSource(show, files))
+    owners = recorded.owners
+    wrapped = what_wrappers_stand_for(recorded.calls, recorded.all_breaks, recorded.all, owners)
+    modules = torchs_modules(recorded.calls, owners)
+    context = ExplainContext(tuple(rules), UserSource(show, files), owners, modules, wrapped)
     keys = BreakSites(recorded.all_breaks, context)
     sites = break_sites(recorded.all_breaks, keys, recorded.started, context)
     endings = recorded.endings()
@@ -188,12 +184,6 @@ def explain_processes(
         profile=step_profile(recorded.processes, context),
     )
     return with_prices(explanation, recorded.processes, recorded.breaks, endings, keys, context)
-
-
-def _context(recorded: _Recorded, rules: Iterable[Rule], sources: UserSource) -> ExplainContext:
-    owners = recorded.owners
-    wrapped = what_wrappers_stand_for(recorded.calls, recorded.all_breaks, recorded.all, owners)
-    return ExplainContext(tuple(rules), sources, owners, torchs_modules(recorded.calls, owners), wrapped)
 
 
 def _is_ours(record: Record) -> bool:

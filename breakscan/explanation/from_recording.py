@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from breakscan.explanation import notices, ranks
@@ -29,29 +30,23 @@ def explain_run(
     ``show`` turns a recorded path into the one that reports show.  The sources that the recording keeps are added to
     ``files``, which decides what else is read.
     """
-    context = _Context(tuple(rules), show, files)
+    explain = partial(_explain, rules=tuple(rules), show=show, files=files)
     for path, text in run.sources.items():
         files.keep(path, text)
     if run.argv[:1] == ("-c",):
         files.keep("<string>", "".join(run.argv[1:2]))
-    explanation = _of_parts(run, context) if run.parts[0].manifest.rank else _of_program(run.parts[0], context)
+    explanation = _of_parts(run, explain) if run.parts[0].manifest.rank else _of_program(run.parts[0], explain)
     unread = unread_sources((*explanation.breaks, *explanation.recompiles, *explanation.frames), files, show)
     return replace(explanation, notices=tuple(dict.fromkeys([*_notices(run), *explanation.notices, *unread])))
 
 
-@dataclass(frozen=True, slots=True)
-class _Context:
-    """The rules and files that every part of a recording is explained with."""
-
-    rules: Sequence[Rule]
-    show: Callable[[str], str]
-    files: SourceFiles
+_Explain = Callable[[RecordingPart, Sequence[Process]], Explanation]
 
 
-def _of_parts(run: RecordedRun, context: _Context) -> Explanation:
+def _of_parts(run: RecordedRun, explain: _Explain) -> Explanation:
     """Each rank was run by a separate breakscan."""
     known = {part.manifest.rank: part for part in run.parts if part.manifest.rank}
-    explanations = {rank.rank: _explain(part, part.processes, context) for rank, part in known.items()}
+    explanations = {rank.rank: explain(part, part.processes) for rank, part in known.items()}
     expected = {number for rank in known for number in rank.local_ranks}
     return ranks.merge(
         explanations,
@@ -60,17 +55,23 @@ def _of_parts(run: RecordedRun, context: _Context) -> Explanation:
     )
 
 
-def _of_program(part: RecordingPart, context: _Context) -> Explanation:
+def _of_program(part: RecordingPart, explain: _Explain) -> Explanation:
     """A program, that can have started ranks itself."""
     by_rank, world_size = ranks_of(part.processes)
     if len(by_rank) < 2:
-        return _explain(part, part.processes, context)
-    explanations = {rank: _explain(part, processes, context) for rank, processes in by_rank.items()}
+        return explain(part, part.processes)
+    explanations = {rank: explain(part, processes) for rank, processes in by_rank.items()}
     unknown = dict.fromkeys(by_rank, exit_ending(None))
     return ranks.merge(explanations, world_size=world_size, endings=unknown)
 
 
-def _explain(part: RecordingPart, processes: Sequence[Process], context: _Context) -> Explanation:
+def _explain(
+    part: RecordingPart,
+    processes: Sequence[Process],
+    rules: Sequence[Rule],
+    show: Callable[[str], str],
+    files: SourceFiles,
+) -> Explanation:
     manifest = part.manifest
     outcome = None if manifest.status is None else ProgramExit(manifest.status, part.seconds)
     # Many processes only import the compiler.
@@ -79,9 +80,9 @@ def _explain(part: RecordingPart, processes: Sequence[Process], context: _Contex
         [process for process in processes if process is first or compiled(process)],
         argv=manifest.argv,
         outcome=outcome,
-        rules=context.rules,
-        show=context.show,
-        files=context.files,
+        rules=rules,
+        show=show,
+        files=files,
         torch_imported=part.torch_imported,
     )
     counted = max(1, sum(map(compiled, processes)))

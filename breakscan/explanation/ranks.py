@@ -35,7 +35,7 @@ def compare(
     if endings is None:
         endings = {rank: exit_ending(by_rank[rank].status) for rank in ranks}
     runs = {rank: by_rank[rank] for rank in ranks}
-    differences = [*_breaks(runs), *_frames(runs), *_recompiles(runs), *_steps(runs), *_exports(runs)]
+    differences = [*_breaks(runs), *_frames(runs), *_recompiles(runs), *_steps(runs)]
     differences += _graphs(runs, unexplained=not differences)
     return RankReport(max(world_size or 0, len(ranks)), ranks, dict(sorted(endings.items())), differences)
 
@@ -120,14 +120,6 @@ def _steps(runs: Runs) -> Iterator[RankDifference]:
             yield from _if_differing(
                 what, recompile.site, before, lambda n: f"after {_listed(map(str, n))} runs of graphs"
             )
-
-
-def _exports(runs: Runs) -> Iterator[RankDifference]:
-    """Problems of exports on some of the ranks that export something.  One rank often exports for all."""
-    exporting = {rank: run for rank, run in runs.items() if run.exports}
-    for failure, found in _each(exporting, lambda run: run.export_problems, _failure_key):
-        what = f"what ends exports{_at(failure.site)} ({failure.function or _UNNAMED})"
-        yield from _if_differing(what, failure.site, _counts(found), _times)
 
 
 def _graphs(runs: Runs, *, unexplained: bool) -> Iterator[RankDifference]:

@@ -24,8 +24,7 @@ from breakscan.explanation.notices import Notice
 from breakscan.explanation.rank_report import NO_RECORDING, RUNNING, RankDifference, alike, exit_ending, ranks_in_words
 from breakscan.explanation.ranks import compare, merge
 from breakscan.explanation.recompiles import Recompile
-from breakscan.model.findings import Origin, Severity, Site, Verdict
-from breakscan.model.problem import Problem, ProblemKind
+from breakscan.model.findings import Origin, Site
 from breakscan.recording.job import JobError, is_running, own_rank, shared_folder
 from breakscan.recording.parsers.guards import NONE_FAILED
 from breakscan.recording.session import SessionError, read_run, start_session, unfinished_ranks
@@ -333,17 +332,9 @@ class TestComparison:
         assert merged.ranks.endings == dict.fromkeys([0, 1], exit_ending(0))
         assert (merged.notices, merged.processes) == ((NOTICE,), 2)
 
-    def test_problems_of_exports_on_some_of_the_ranks_that_export(self) -> None:
+    def test_exports_of_any_rank_are_told(self) -> None:
         export = Export("export", "Net", SITE, None, False, "done", 1, 3, 0.1)
-        problem = Problem(
-            ProblemKind.EXPORT, "export", "export", None, Verdict.RAISES, Severity.ERROR, SITE, Origin.USER, ("f",),
-            "fails to export", "u0 > 3", (), 2,
-        )  # fmt: skip
-        good = replace(PLAIN, exports=(export,))
-        bad = replace(PLAIN, exports=(export,), export_problems=(problem,))
-        (difference,) = compare({0: good, 1: bad, 2: PLAIN}).differences
-        assert difference == RankDifference("what ends exports at train.py:4 (f)", SITE, {0: "never", 1: "2 times"})
-        merged = merge({0: PLAIN, 1: good})
+        merged = merge({0: PLAIN, 1: replace(PLAIN, exports=(export,))})
         assert merged.ranks is not None
         assert (list(merged.exports), merged.ranks.differences) == ([export], [])
 

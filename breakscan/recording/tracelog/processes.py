@@ -125,7 +125,10 @@ class ProcessReader:
         if artifact and artifact.get("name") == "torch_version":
             self.process.torch = _version(json.loads(record.payload or "")["pytorch_version"])
         if start := metadata.get("dynamo_start"):
-            self._keep_texts(start["stack"])
+            for entry in start["stack"]:
+                if text := entry.get("loc"):
+                    place = self._file_name(entry["filename"]), _whole(entry["line"])
+                    self.process.texts[place] = text.strip()
         for made in trace_records(metadata, record.payload, record.at, self._file_name):
             kind: Any = type(made)
             checked: Traced = decoder(kind)(encode(made))
@@ -142,17 +145,13 @@ class ProcessReader:
         self.process.paths.add(name)
         return name
 
-    def _keep_texts(self, stack: list[dict[str, Any]]) -> None:
-        for entry in stack:
-            if text := entry.get("loc"):
-                self.process.texts[self._file_name(entry["filename"]), _whole(entry["line"])] = text.strip()
-
     def _records(self, said: Traced, metadata: Mapping[str, Any]) -> Iterator[Record]:
         process = self.process
         if isinstance(said, CompileStarted):
             self._started[said.compile_id] = len(process.records)
         elif isinstance(said, TracedText) and said.kind == "break":
-            self._note_text(said.text)
+            self._quote(said.text)
+            process.paths.update(frame.path for frame in frames_of(said.text))
             self._note_caller(said.compile_id, self._merged.fallback.stack_above(said))
         elif isinstance(said, TracedText) and said.kind == "recompiles":
             process.failures += [(said.compile_id, failed_guard(text)) for text in said.reasons]
@@ -184,10 +183,6 @@ class ProcessReader:
             for index, record in enumerate(self.process.records[start : start + 2], start):
                 if isinstance(record, CompileStarted | RecompileSeen) and record.compile_id == compile_id:
                     self.process.records[index] = replace(record, stack=stack)
-
-    def _note_text(self, text: str) -> None:
-        self._quote(text)
-        self.process.paths.update(frame.path for frame in frames_of(text))
 
     def _quote(self, text: str) -> None:
         for found in _QUOTED.finditer(text):
