@@ -302,19 +302,10 @@ torch.compile(f, backend="eager")(torch.ones(3))
         [
             (None, "there is no folder"),
             ({}, "holds no recording: breakscan explain --save makes one"),
-            ({"1.jsonl": ""}, "holds no recording"),
             ({"run.json": "{"}, "run.json is damaged"),
-            ({"run.json": '["argv"]'}, "run.json is damaged"),
             ({"run.json": '{"format": 2, "argv": 3}'}, "run.json is damaged"),
-            ({"run.json": '{"format": 1, "breakscan": "0.1"}'}, "record the program again"),
-            (
-                {"run.json": '{"format": 1, "breakscan": "0.1"}'},
-                "was recorded by breakscan 0.1 in format 1, ",
-            ),
-            (
-                {"run.json": f'{{"format": 1, "breakscan": "{__version__}"}}'},
-                "kept was recorded in format 1, ",
-            ),
+            ({"run.json": '{"format": 1, "breakscan": "0.1"}'}, "was recorded by breakscan 0.1 in format 1, "),
+            ({"run.json": f'{{"format": 1, "breakscan": "{__version__}"}}'}, "kept was recorded in format 1, "),
             ({"run.json": '{"format": 99, "breakscan": "7.0"}'}, "upgrade breakscan"),
         ],
     )
