@@ -31,13 +31,13 @@ ROOMS = {
     "rulebook": Room("model source", 2633, 12),
     "check": Room(STATIC, 11656, 43),
     "fix": Room(f"{STATIC} check", 7651, 38),
-    "recording": Room(STATIC, 8717, 43),
-    "explanation": Room(f"{STATIC} check recording", 6536, 32),
-    "survey": Room(f"{STATIC} check recording explanation", 1855, 14),
+    "recording": Room(STATIC, 8215, 42),
+    "explanation": Room(f"{STATIC} check recording", 6344, 28),
+    "survey": Room(f"{STATIC} check recording explanation", 1722, 13),
     "prove": Room(f"{STATIC} check fix recording explanation", 11359, 38),
-    "report": Room(f"{STATIC} check fix recording explanation survey prove", 5641, 31),
+    "report": Room(f"{STATIC} check fix recording explanation survey prove", 5627, 31),
     "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 1298, 11),
-    "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 2712, 25),
+    "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 2711, 25),
     # api.py, notebook.py, pytest_plugin.py, __main__.py
     "": Room(f"{STATIC} check fix recording explanation survey prove report serve cli", 563, 5),
 }
