@@ -190,7 +190,7 @@ READS = {
     "exists",
 }
 MAY_READ = {
-    "explanation": {"gates.py", "libraries.py"},
+    "explanation": {"gates.py", "remedies.py"},
     "recording/parsers": set(),
     "recording/records.py": set(),
     # The logs that the user names, and a file of the installed torch.
