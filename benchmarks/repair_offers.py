@@ -98,7 +98,7 @@ def main() -> None:
         seen = with_recordings(settings, recordings, files)
         found = check_paths(files, seen, jobs=arguments.jobs)
         needed = only(found, paths.values())
-        wanted = WantedRewrites(unsafe=True)
+        wanted = WantedRewrites()
         repairs = {one.path: one for one in repair_found(needed, seen, wanted, jobs=arguments.jobs).files}
         counts: Counter[tuple[str, str]] = Counter()
         for path, absolute in paths.items():

@@ -565,7 +565,6 @@ def main() -> None:
     torch.set_num_threads(1)
     given.keep.mkdir(parents=True, exist_ok=True)
     settings = replace(load_settings(given.keep, None, target_torch="2.13", no_cache=True), regions="all")
-    wanted = WantedRewrites(unsafe=given.all)
     changed = tried = same = 0
     wrong: list[int] = []
     rewrites: Counter[str] = Counter()
@@ -579,16 +578,17 @@ def main() -> None:
         except SyntaxError:
             seed += 1
             continue
-        file = repair_file(given.keep / "program.py", (), settings, wanted, text=text)
+        file = repair_file(given.keep / "program.py", (), settings, WantedRewrites(), text=text)
+        after = file.text(given.all)
         if given.only is not None:
-            print(text, file.after, file.refused, sep="\n-----\n")
-        if file.changed:
+            print(text, after, file.refused, sep="\n-----\n")
+        if after != file.before:
             changed += 1
-            used = {one.rewrite for one in file.applied}
+            used = {one.rewrite for one in file.applied if given.all or not one.differences}
             rewrites.update(used)
-            ways = (False, True) if "is_compiling()" in file.after else (False,)
+            ways = (False, True) if "is_compiling()" in after else (False,)
             for compiling in ways:
-                old, new = (in_a_process(one, seed, compiling) for one in (text, file.after))
+                old, new = (in_a_process(one, seed, compiling) for one in (text, after))
                 if given.only is not None:
                     print(compiling, old, new, sep="\n")
                 same += old == new and old[:1] not in (["died"], ["harness"])
@@ -597,7 +597,7 @@ def main() -> None:
                 if old != new:
                     wrong.append(seed)
                     (given.keep / f"{seed}_before.py").write_text(text)
-                    (given.keep / f"{seed}_after.py").write_text(file.after)
+                    (given.keep / f"{seed}_after.py").write_text(after)
                     print(f"wrong: {seed} {'compiling' if compiling else ''} {sorted(used)}", flush=True)
                     break
                 if old[:1] == ["harness"]:

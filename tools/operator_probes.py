@@ -30,11 +30,11 @@ from tools.operator_calls import (
     tensors_in,
 )
 from tools.promotion import Operand, Priority, promoted, python_number
-from tools.value_probes import gives_places, keeps_values, keeps_vectors, raises, reads_values
+from tools.value_probes import keeps_values, keeps_vectors, raises, reads_values
 
 COLUMNS = (
     *("result", "dtypes", "promotes", "shapes", "plain_shapes", "elementwise"),
-    *("keeps_values", "keeps_vectors", "gives_places"),
+    *("keeps_values", "keeps_vectors"),
     *("shares_storage", "returns_input", "writes", "draws_random", "reads_values", "not_read_in"),
     *("raises_for_values", "not_raised_in", "gradient", "costly", "alike"),
 )
@@ -70,7 +70,6 @@ def facts_of(entry: Entry) -> Iterator[dict[str, Any]]:
     elementwise = _elementwise(of_tensors)
     yield {"elementwise": elementwise, "keeps_values": elementwise is not False and keeps_values(ran)}
     yield {"keeps_vectors": keeps_vectors(entry), "costly": is_costly(*costs), "alike": alike(entry, ran)}
-    yield {"gives_places": gives_places(ran)}
     yield reads_values(ran)
     yield {"gradient": _gradient(ran)}
     yield {"raises_for_values": "sometimes"}  # stays if the process crashes

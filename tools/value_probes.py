@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from itertools import count, product
+from itertools import count
 from typing import Any
 
 import torch
@@ -166,27 +166,6 @@ def _is_same(result: Any, given: torch.Tensor) -> bool:
         return False
     expected = given.to(result.dtype)
     return torch.equal(result.isnan(), expected.isnan()) and torch.equal(result.nan_to_num(), expected.nan_to_num())
-
-
-def gives_places(calls: list[Call]) -> bool | None:
-    """True if the integers that are returned are places in the first tensor, whatever its values and its dtype are: the
-    result, or all of several results but the first."""
-    tried = set()
-    for call in calls:
-        for dtype, values in product((torch.float32, torch.int64), ((3.0, -100.0, 100.0, 0.0), (100.0,))):
-            cast = _filled(call.cast(dtype), values)
-            first = cast.args[0] if cast.args else None
-            if not isinstance(first, torch.Tensor) or not first.numel():
-                continue
-            made = tensors_in(cast.result())
-            for one in made[1:] if len(made) > 1 else made:
-                if one.dtype is not torch.int64 or one.layout is not torch.strided:
-                    return False
-                size = max(first.shape, default=1) if one.dim() else first.numel()
-                if one.numel() and not 0 <= int(one.min()) <= int(one.max()) < size:
-                    return False
-                tried.add(dtype)
-    return len(tried) == 2 if tried else None
 
 
 def keeps_vectors(entry: Entry) -> bool | None:

@@ -8,9 +8,8 @@ from pathlib import Path
 import click
 
 from breakscan.cli.exit_status import INTERRUPTED
-from breakscan.cli.measuring import MeasuringOptions, measured_report, say
-from breakscan.cli.options import format_option, options, output_option, words
-from breakscan.cli.programs import program_arguments
+from breakscan.cli.measuring import MeasuringOptions, measured_report, measuring, say
+from breakscan.cli.options import words
 from breakscan.prove.bench import WantedVariants
 from breakscan.prove.bench import bench as measure
 from breakscan.report.formats import BENCH
@@ -32,10 +31,7 @@ from breakscan.report.measurements import progress_words
     help="Whether to try the max-autotune modes, which take minutes.  [they are]",
 )
 @click.option("--dynamic/--no-dynamic", default=True, help="Whether to try dynamic=True.  [it is]")
-@options("measured", MeasuringOptions)
-@format_option(BENCH)
-@output_option
-@program_arguments
+@measuring(BENCH)
 def bench(
     backends: tuple[str, ...] | None,
     modes: tuple[str, ...] | None,

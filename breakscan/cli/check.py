@@ -21,10 +21,8 @@ from breakscan.cli.options import format_option, option, options, output_option,
 from breakscan.cli.output import ProgressBar, report_stream
 from breakscan.cli.selection import (
     Selection,
-    read_stdin,
     recording_option,
     settings_at,
-    stdin_name,
     warn_of_no_files,
     with_recordings,
 )
@@ -43,6 +41,7 @@ from breakscan.source.python_text import python_text
 from breakscan.source.suppressions import unused_suppressions, with_suppressions
 from breakscan.source.writing import rewrite_file
 
+STDIN = "-"
 _SEVERITIES = (Severity.INFO, Severity.WARNING, Severity.ERROR)
 
 
@@ -73,6 +72,16 @@ class _Options:
     )
     exit_zero: bool = option("--exit-zero", is_flag=True, help="Exit with 0 even if there are findings.")
     quiet: bool = option("-q", "--quiet", is_flag=True, help="Print findings only.")
+
+    def stdin(self, paths: Sequence[str]) -> str | None:
+        """The name of the file on standard input; None if ``paths`` are files.  Raises UsageError."""
+        if STDIN not in paths and (self.stdin_filename is None or paths):
+            if self.stdin_filename is not None:
+                raise click.UsageError("--stdin-filename needs - as the only path")
+            return None
+        if len(paths) > 1:
+            raise click.UsageError("- means standard input, and cannot be combined with other paths")
+        return self.stdin_filename or STDIN
 
     def require_sense(self, ctx: click.Context, is_stdin: bool) -> None:
         """Raises UsageError for options that cannot be combined."""
@@ -125,7 +134,7 @@ def check(
     Exits with 0 if there are no findings but those that the baseline allows; 1 if there are (with --fail-on, only if it
     names them), or a file is not valid Python; and 2 if part of the work could not be done.
     """
-    stdin = stdin_name(paths, own.stdin_filename)
+    stdin = own.stdin(paths)
     own.require_sense(ctx, stdin is not None)
     started = time.perf_counter()
     where = [stdin] if stdin is not None else list(paths or (".",))
@@ -267,10 +276,12 @@ def _check_stdin(
 ) -> CheckResult:
     if force_exclude and is_excluded(os.path.abspath(name), settings):
         return nothing
-    path, content = read_stdin(name)
+    if sys.stdin is None:
+        raise click.UsageError("standard input is closed: - reads the code from it")
+    path = Path(os.path.abspath(name))
     display = display_path(path, os.getcwd())
+    contents[display] = sys.stdin.buffer.read()
     try:
-        contents[display] = content
         texts[display] = python_text(contents[display], path, display)
     except SourceProblem as problem:
         return replace(nothing, errors=(problem.error,), files=1)

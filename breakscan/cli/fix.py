@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -57,20 +58,25 @@ def fix(
     Exits with 0 if --write would change nothing; 1 if it would, or a file is not valid Python; and 2 if part of the
     work could not be done.
     """
+    from breakscan.check.pipeline.check import check_paths, no_collector
+    from breakscan.check.pipeline.checker import Checker
     from breakscan.fix.planner import WantedRewrites
-    from breakscan.fix.repair import Progress, repair_paths, write_repairs
+    from breakscan.fix.repair import repair_found, write_repairs
     from breakscan.report.fix import FixReport, write_notes
 
     require_rewrites(ids or ())
-    wanted = WantedRewrites(True, frozenset(ids) if ids else None, useful=not ids)
+    wanted = WantedRewrites(frozenset(ids) if ids else None, useful=not ids)
     paths = paths or (".",)
     settings: FileSettings = selection.settings()
     discovery = discover(paths, settings, force_exclude=selection.force_exclude)
     warn_of_no_files(discovery, paths, selection)
     settings = with_recordings(settings, recordings, discovery.files)
-    with ProgressBar("Checking", quiet=quiet) as checking, ProgressBar("Rewriting", quiet=quiet) as rewriting:
-        progress = Progress(checking, rewriting)
-        repair = repair_paths(discovery.files, settings, wanted, progress, jobs=selection.jobs, errors=discovery.errors)
+    checkers, jobs = Checker(settings), selection.jobs
+    with no_collector(), ProgressBar("Checking", quiet=quiet) as bar:
+        found = check_paths(discovery.files, settings, on_progress=bar, jobs=jobs, checkers=checkers, on_purpose=True)
+    found = replace(found, errors=(*discovery.errors, *found.errors))
+    with no_collector(), ProgressBar("Rewriting", quiet=quiet) as bar:
+        repair = repair_found(found, settings, wanted, jobs=jobs, checkers=checkers, on_progress=bar)
     unwritten = write_repairs(repair.files, unsafe) if write else ()
     cells = NotebookCells.of(
         [path.display for path in repair.files] + [error.path for error in repair.errors],

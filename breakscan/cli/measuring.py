@@ -12,9 +12,9 @@ from typing import Any
 import click
 
 from breakscan.cli.exit_status import FAILED
-from breakscan.cli.options import option
+from breakscan.cli.options import F, format_option, option, options, output_option
 from breakscan.cli.output import report_stream
-from breakscan.cli.programs import COMPILE, refuse_notebook, requests_for, require_torch
+from breakscan.cli.programs import COMPILE, program_arguments, refuse_notebook, requests_for, require_torch
 from breakscan.prove.observation import NothingToMeasure
 from breakscan.prove.worker import CALLS, UserProgram, WorkerError
 from breakscan.recording.requests_file import BACKEND
@@ -41,6 +41,28 @@ class MeasuringOptions:
         require_torch(command, named)
         argv = (*named, *arguments)
         return UserProgram(argv, requests_for(argv, False, self.compile_, backend), self.calls)
+
+
+def measuring(formats: Formats[Any]) -> Callable[[F], F]:
+    """Adds what these commands have in common: the options about the program, as ``measured``, ``--format``,
+    ``--output``, and PROGRAM with its ARGUMENTS."""
+
+    def add(command: F) -> F:
+        command = format_option(formats)(output_option(program_arguments(command)))
+        return options("measured", MeasuringOptions)(command)
+
+    return add
+
+
+def applying(which: str, unseen: str) -> Callable[[F], F]:
+    """Adds ``--apply`` and ``--apply-unseen``; the words say what is written."""
+    help_ = f"As --apply, also {unseen}: with code that no call ran, or with other results in varied calls."
+
+    def add(command: F) -> F:
+        command = click.option("--apply-unseen", is_flag=True, help=help_)(command)
+        return click.option("--apply", is_flag=True, help=f"Write {which} into your files.")(command)
+
+    return add
 
 
 class NotMeasured(click.ClickException):

@@ -94,7 +94,7 @@ def _explained(paths: Sequence[Path], library: Library, relocation: Relocation, 
     from breakscan.recording.session import read_run
 
     try:
-        if not any(_is_recording(path) for path in paths):
+        if not any(next(path.glob(pattern), None) for path in paths for pattern in _MANIFESTS):
             return explain_logs(paths, library, relocation, Path.cwd(), files)
         if len(paths) > 1:
             raise click.UsageError("one recording makes one report: breakscan diff compares two")
@@ -102,7 +102,3 @@ def _explained(paths: Sequence[Path], library: Library, relocation: Relocation, 
         return explain_run(run, rules=library, show=lambda path: shown_path(path, os.getcwd()), files=files)
     except OSError as error:
         raise click.ClickException(f"cannot read {error.filename}: {error.strerror}") from error
-
-
-def _is_recording(path: Path) -> bool:
-    return any(next(path.glob(pattern), None) for pattern in _MANIFESTS)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,15 +10,13 @@ from pathlib import Path
 import click
 
 from breakscan.cli.options import option, words
-from breakscan.fix.registry import rewrite_ids
+from breakscan.fix.rewrites import rewrite_ids
 from breakscan.model.findings import Confidence
 from breakscan.report.printable import visible
 from breakscan.rulebook.config import REGIONS, WAYS, FileSettings, NearestSettings, Settings
 from breakscan.rulebook.document import nearest
 from breakscan.source.files import Discovery
 from breakscan.source.paths import display_path
-
-STDIN = "-"
 
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print findings only.")
 recording_option = click.option(
@@ -116,24 +113,6 @@ def warn_of_no_files(discovery: Discovery, paths: Iterable[str], selection: Sele
     """Prints a warning where there is nothing to check; with ``--force-exclude``, that is as it should be."""
     if not discovery.files and not discovery.errors and not selection.force_exclude:
         click.echo(f"warning: no Python files or notebooks in {', '.join(paths)}", err=True)
-
-
-def stdin_name(paths: Sequence[str], name: str | None) -> str | None:
-    """Return the name of the file on standard input; None if ``paths`` are files.  Raises UsageError."""
-    if STDIN not in paths and (name is None or paths):
-        if name is not None:
-            raise click.UsageError("--stdin-filename needs - as the only path")
-        return None
-    if len(paths) > 1:
-        raise click.UsageError("- means standard input, and cannot be combined with other paths")
-    return name or STDIN
-
-
-def read_stdin(name: str) -> tuple[Path, bytes]:
-    """Return the absolute path for standard input, and its content.  Raises UsageError if it is closed."""
-    if sys.stdin is None:
-        raise click.UsageError("standard input is closed: - reads the code from it")
-    return Path(os.path.abspath(name)), sys.stdin.buffer.read()
 
 
 def with_recordings(settings: FileSettings, recordings: Sequence[Path], files: Sequence[Path]) -> FileSettings:

@@ -7,9 +7,7 @@ from pathlib import Path
 import click
 
 from breakscan.cli.exit_status import INTERRUPTED
-from breakscan.cli.measuring import MeasuringOptions, measured_report, say
-from breakscan.cli.options import format_option, options, output_option
-from breakscan.cli.programs import program_arguments
+from breakscan.cli.measuring import MeasuringOptions, applying, measured_report, measuring, say
 from breakscan.prove.tune import TuneProgress, TuneQuestion, TuneStep
 from breakscan.prove.tune import tune as find_best
 from breakscan.prove.tuning import Goal
@@ -36,17 +34,8 @@ SECONDS = 300.0
     default=Goal.STEP.value,
     help="What to make small: the time of a step, the time spent compiling, or memory.  [step]",
 )
-@click.option("--apply", is_flag=True, help="Write the patch into your files.")
-@click.option(
-    "--apply-unseen",
-    is_flag=True,
-    help="As --apply, also if it is not shown to be equal: with code that no call ran, or with other results in varied "
-    "calls.",
-)
-@options("measured", MeasuringOptions)
-@format_option(TUNE)
-@output_option
-@program_arguments
+@applying("the patch", "if it is not shown to be equal")
+@measuring(TUNE)
 def tune(
     seconds: float,
     goal: str,

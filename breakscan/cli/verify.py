@@ -8,9 +8,8 @@ from pathlib import Path
 import click
 
 from breakscan.cli.exit_status import INTERRUPTED
-from breakscan.cli.measuring import MeasuringOptions, measured_report, say
-from breakscan.cli.options import format_option, options, output_option, words
-from breakscan.cli.programs import program_arguments
+from breakscan.cli.measuring import MeasuringOptions, applying, measured_report, measuring, say
+from breakscan.cli.options import words
 from breakscan.cli.selection import require_rewrites
 from breakscan.fix.planner import WantedRewrites
 from breakscan.prove.candidate import Candidate
@@ -39,13 +38,7 @@ from breakscan.rulebook.config import NearestSettings
 @click.option(
     "--config", "settings", metavar="KEY=VALUE", multiple=True, help="Verify this setting of torch.compile instead."
 )
-@click.option("--apply", is_flag=True, help="Write the rewrites that are accepted into your files.")
-@click.option(
-    "--apply-unseen",
-    is_flag=True,
-    help="As --apply, also those that are not shown to be equal: with code that no call ran, or with other results "
-    "in varied calls.",
-)
+@applying("the rewrites that are accepted", "those that are not shown to be equal")
 @click.option(
     "--each",
     is_flag=True,
@@ -57,10 +50,7 @@ from breakscan.rulebook.config import NearestSettings
     help="If compiled differs from eager, write a minimal program that shows it to this file.",
 )
 @click.option("--compile-backend", default=BACKEND, metavar="NAME", help=f"The backend of --compile.  [{BACKEND}]")
-@options("measured", MeasuringOptions)
-@format_option(VERIFY)
-@output_option
-@program_arguments
+@measuring(VERIFY)
 def verify(
     ids: tuple[str, ...] | None,
     patch: Path | None,
@@ -97,7 +87,7 @@ def verify(
     rewrites, rules = _told_apart(ids)
     question = Question(
         NearestSettings(target="compile", select=rules, no_cache=True),
-        WantedRewrites(True, ids=frozenset(rewrites) if rewrites else None),
+        WantedRewrites(frozenset(rewrites) if rewrites else None),
         candidate,
         apply or apply_unseen,
         apply_unseen,

@@ -17,10 +17,10 @@ import libcst as cst
 from breakscan.check.pipeline.checker import ON_PURPOSE, Checker
 from breakscan.check.pipeline.rewrite_facts import Studies, Study
 from breakscan.fix.apply import applied, overlap
-from breakscan.fix.registry import load_rewrite
 from breakscan.fix.result import Applied, Effect, FileRepair, Reason, Refused, assumes, differs, in_one_line
+from breakscan.fix.rewrites import load_rewrite
 from breakscan.fix.source_map import SourceMap
-from breakscan.fix.support.context import Declined, Edit, FileTree, OtherForm, RewriteContext
+from breakscan.fix.support.context import Declined, Edit, FileTree, NotKnown, OtherForm, RewriteContext
 from breakscan.fix.support.purity import reads_code
 from breakscan.model.findings import Confidence, Finding, Kind, RewriteOffer, Site, SourceError, Verdict
 from breakscan.rulebook.config import FileSettings, Settings
@@ -56,12 +56,11 @@ Place = tuple[str, int, int, str]
 class WantedRewrites:
     """The rewrites that the user wants.
 
-    ``unsafe`` includes those that assume something; ``ids`` restricts them (None: all).  ``places`` (None: everywhere)
-    restricts the findings, given by path, line, column and rule in the file before any rewrite, each with the one
-    rewrite that is wanted there.  ``useful`` leaves out edits that are of use only with others, or as a run shows.
+    ``ids`` restricts them (None: all).  ``places`` (None: everywhere) restricts the findings, given by path, line,
+    column and rule in the file before any rewrite, each with the one rewrite that is wanted there.  ``useful`` leaves
+    out edits that are of use only with others, or as a run shows.
     """
 
-    unsafe: bool = False
     ids: frozenset[str] | None = None
     places: Mapping[Place, str] | None = None
     useful: bool = False
@@ -182,7 +181,7 @@ class _Planner:
         while True:
             text: str = self.before
             stay: dict[tuple[str, Site], Refused] = {}
-            for these in (studies, observed if self.wanted.unsafe else None):
+            for these in (studies, observed):
                 if these is not None:
                     self.studies = these
                     self.failed.clear()
@@ -239,7 +238,7 @@ class _Planner:
         self.left = {}
         for finding in (replace(one, behind=None) for one in findings):
             if (ids := self._ids(finding)) is not None:
-                self._stays(finding, ids, [Reason(one, reason, one != LAST_RESORT) for one in ids])
+                self._stays(finding, ids, [Reason(one, reason, one != LAST_RESORT, against=False) for one in ids])
 
     def _stays(self, finding: Finding, ids: Sequence[str], reasons: Sequence[Reason]) -> None:
         """Records a finding without an edit.  That the last resort alone declines is no reason worth a report."""
@@ -262,7 +261,7 @@ class _Planner:
                     tree = FileTree(text, seen.facts)
                 if chosen := self._choose(tree, seen, unsafe):
                     text, seen = self._take(tree, seen, chosen, unsafe)
-                elif unsafe or not self.wanted.unsafe:
+                elif unsafe:
                     break
                 else:
                     unsafe = True
@@ -357,7 +356,7 @@ class _Planner:
             edit = _edit(context, rewrite)
         except Declined as declined:
             near = not isinstance(declined, OtherForm) and rewrite != LAST_RESORT
-            return Reason(rewrite, in_one_line(str(declined)), near)
+            return Reason(rewrite, in_one_line(str(declined)), near, not isinstance(declined, NotKnown))
         except Exception as error:
             # A bug at one site must not prevent the repair of the others.
             where = traceback.extract_tb(error.__traceback__)[-1]
@@ -386,7 +385,8 @@ class _Planner:
             if after is not None and not useless:
                 done: Sequence[_Chosen] = (*chosen, *_along(tree, seen, after, chosen))
                 if unsafe:
-                    done = [one if one.edit.differences else _after_unsafe(one) for one in done]
+                    unsafe_too = [replace(one.edit, differences=one.edit.differences or [AFTER_UNSAFE]) for one in done]
+                    done = [replace(one, edit=edit) for one, edit in zip(done, unsafe_too, strict=True)]
                 self.applied += map(self._as_applied, done)
                 self.lines = self.lines.then(SourceMap.of_change(tree.text, text))
                 return text, after
@@ -426,10 +426,6 @@ def _edit(context: RewriteContext, rewrite: str) -> Edit:
     if "torch" in context.imports and not context.imports_torch:
         edit = replace(edit, differences=[*edit.differences, IMPORTS_TORCH])
     return edit
-
-
-def _after_unsafe(one: _Chosen) -> _Chosen:
-    return replace(one, edit=replace(one.edit, differences=[AFTER_UNSAFE]))
 
 
 def _compiles(text: str) -> bool:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from breakscan.check.pipeline.check import check_paths, no_collector
+from breakscan.check.pipeline.check import no_collector
 from breakscan.check.pipeline.checker import Checker
 from breakscan.check.pipeline.rewrite_facts import Studies
 from breakscan.fix.planner import WantedRewrites, repair_file
@@ -27,50 +27,20 @@ FEWEST_FILES = 4
 """The number of files below which starting processes costs more than it saves."""
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """A callback that receives the number of files that are done and their total, first for the check, then for the
-    repair.
-    """
-
-    checked: Callable[[int, int], None] | None = None
-    repaired: Callable[[int, int], None] | None = None
-
-
-def repair_paths(
-    files: Sequence[Path],
-    settings: FileSettings,
-    wanted: WantedRewrites,
-    progress: Progress | None = None,
-    *,
-    jobs: int | None = None,
-    errors: Sequence[SourceError] = (),
-) -> Repair:
-    """Plans the repair of files, given by their absolute paths. Writes nothing.
-
-    ``jobs`` is the number of processes, by default one per core; ``errors`` are those that are already known.
-    """
-    checkers = Checker(settings)
-    on_progress = progress.checked if progress else None
-    with no_collector():
-        found = check_paths(files, settings, on_progress=on_progress, jobs=jobs, checkers=checkers, on_purpose=True)
-        return repair_found(found, settings, wanted, progress, jobs=jobs, errors=errors, checkers=checkers)
-
-
 def repair_found(
     found: CheckResult,
     settings: FileSettings,
     wanted: WantedRewrites,
-    progress: Progress | None = None,
     *,
     jobs: int | None = None,
-    errors: Sequence[SourceError] = (),
     checkers: Checker | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
 ) -> Repair:
-    """Like :func:`repair_paths`, for files that have been checked, perhaps by ``checkers``. If only some places are
-    wanted, only their files are repaired.
+    """Plans the repair of files that have been checked, perhaps by ``checkers``. Writes nothing.
+
+    If only some places are wanted, only their files are repaired. ``jobs`` is the number of processes, by default one
+    per core; ``on_progress`` receives the number of files that are done and their total.
     """
-    progress = progress or Progress()
     paths = set(found.roots)
     if wanted.places is not None:
         paths &= {path for path, *_ in wanted.places}
@@ -82,12 +52,12 @@ def repair_found(
         for path in sorted(paths)
     ]
     repairs: list[FileRepair] = []
-    for done, repair in enumerate(_repairs(tasks, settings, wanted, jobs, checkers), 1):
+    for repair in _repairs(tasks, settings, wanted, jobs, checkers):
         repairs.append(repair)
-        if progress.repaired:
-            progress.repaired(done, len(tasks))
-    all_errors = {*errors, *found.errors, *(error for repair in repairs for error in repair.errors)}
-    ordered = sorted(all_errors, key=lambda error: (error.path, error.line))
+        if on_progress is not None:
+            on_progress(len(repairs), len(tasks))
+    errors = {*found.errors, *(error for repair in repairs for error in repair.errors)}
+    ordered = sorted(errors, key=lambda error: (error.path, error.line))
     targets = found.targets or check_targets([settings.of(Path.cwd() / "no_file.py")])
     return Repair(tuple(repairs), tuple(ordered), found.files, targets)
 
@@ -104,7 +74,7 @@ def fixable(found: CheckResult, settings: FileSettings) -> list[Finding]:
         return []
     tried = replace(found, roots={path: found.roots[path] for path in paths})
     own = {(one.rule, one.site) for one in found.findings}
-    repair = repair_found(tried, settings, WantedRewrites(unsafe=True, useful=True), jobs=1)
+    repair = repair_found(tried, settings, WantedRewrites(useful=True), jobs=1)
     return [one.finding for file in repair.files for one in file.applied if (one.finding.rule, one.finding.site) in own]
 
 

@@ -109,11 +109,13 @@ class Applied:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """The reason why a rewrite declines. ``near`` is False for code of another form, and for a last resort."""
+    """The reason why a rewrite declines. ``near`` is False for code of another form, and for a last resort; ``against``
+    says that it speaks against the advice of the rule, too."""
 
     rewrite: str
     text: str
     near: bool = True
+    against: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +126,10 @@ class Refused:
     reasons: tuple[Reason, ...]
 
     @property
-    def reason(self) -> str:
+    def main(self) -> Reason:
         """The reason of the first rewrite that comes near to the code."""
-        return next((one.text for one in self.reasons if one.near), "no edit is known for code of this form")
+        unknown = Reason("", "no edit is known for code of this form", near=False, against=False)
+        return next((one for one in self.reasons if one.near), unknown)
 
 
 @dataclass(frozen=True, slots=True)

@@ -360,7 +360,7 @@ class _Tune:
                 self._try((*self.best.edits, one), self.best.changes, one.label)
 
     def _planned(self) -> list[Candidate]:
-        run, wanted = self.best.run, WantedRewrites(unsafe=True)
+        run, wanted = self.best.run, WantedRewrites()
         sites = [self._in_file(one.site) for one in run.explanation.problems if one.origin is not Origin.FRAMEWORK]
         lines: dict[str, set[int]] = {}
         for site in sites:

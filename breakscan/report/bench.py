@@ -10,12 +10,7 @@ from typing import Any, TextIO
 
 from breakscan.explanation.compilations import STAGES
 from breakscan.model.words import counted, duration, megabytes, sentence
-from breakscan.prove.bench_result import (
-    OWN,
-    Bench,
-    BenchRow,
-    MeasurementStatus,
-)
+from breakscan.prove.bench_result import OWN, Bench, BenchRow, MeasurementStatus
 from breakscan.prove.faster import LEAST, PROCESSES
 from breakscan.prove.protocol import Stage
 from breakscan.report.measured_page import MeasuredPage, PageRow
@@ -25,7 +20,7 @@ from breakscan.report.measurements import (
     number,
     observation_words,
     ratio_words,
-    step_fields,
+    run_fields,
     step_words,
     steps,
     times_words,
@@ -270,17 +265,8 @@ SCHEMA = 1
 def write_bench_json(bench: Bench, stream: TextIO) -> None:
     """Writes all ways as one JSON object, ASCII only, and a line end."""
     fields = {
-        "program": list(bench.argv),
-        "environment": dict(bench.environment),
-        "calls": [
-            {"callable": name, "captured": count, "backward": name in bench.backward}
-            for name, count in bench.callables.items()
-        ],
-        "step": step_fields(bench.step),
-        "notes": [observation_words(note) for note in bench.notes],
-        "interrupted": bench.interrupted,
+        **run_fields(bench),
         "eager": asdict(bench.eager) if bench.eager else None,
-        "same": asdict(bench.same) if bench.same else None,
         "ways": [_variant(row) for row in bench.rows],
         "best": bench.best,
         "as_fast": list(bench.as_fast),

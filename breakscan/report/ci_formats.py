@@ -225,6 +225,7 @@ class _Results:
         location = self._location(site)
         if diagnostic.function:
             location["logicalLocations"] = [{"fullyQualifiedName": diagnostic.function, "kind": "function"}]
+        uri = self._artifact(self._cells.file_of(site.path))["uri"]
         result: dict[str, Any] = {
             "ruleId": id_,
             "ruleIndex": list(self.rules).index(id_),
@@ -232,7 +233,7 @@ class _Results:
             "message": {"text": f"{cell_words(self._cells, site)}{diagnostic.text}"},
             "locations": [location],
             # By it code scanning recognises a result in the next run.
-            "partialFingerprints": {"breakscanSite/v1": self._fingerprints.of(diagnostic, self._uri(site))},
+            "partialFingerprints": {"breakscanSite/v1": self._fingerprints.of(diagnostic, uri)},
         }
         if diagnostic.count > 1:
             result["occurrenceCount"] = diagnostic.count
@@ -268,9 +269,6 @@ class _Results:
         if relative := relative_to(path, self.root):
             return {"uri": _quoted(relative), "uriBaseId": _ROOT}
         return {"uri": _file_uri(path)}
-
-    def _uri(self, site: Site) -> str:
-        return self._artifact(self._cells.file_of(site.path))["uri"]
 
 
 def _rule(rule: Rule) -> dict[str, Any]:

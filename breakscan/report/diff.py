@@ -11,10 +11,11 @@ from typing import Any, TextIO
 from breakscan.explanation.lock_file import LOCKED, SEVERITIES, KnownBreak, matched, merged, portable_path
 from breakscan.model.findings import Verdict
 from breakscan.model.problem import ProblemKind
-from breakscan.model.words import place, short_path
+from breakscan.model.words import counted, place, short_path
 from breakscan.report.measured_page import MeasuredPage, PageRow
 from breakscan.report.printable import visible
 
+_SECONDS = "compile_seconds"
 _NUMBERS = {
     "break_sites": "break sites",
     "break_events": "breaks",
@@ -22,18 +23,22 @@ _NUMBERS = {
     "recompiles": "recompiles",
     "graphs": "graphs",
     "ops": "operations",
+    _SECONDS: "compile time",
 }
+"""The numbers of a summary that are compared, with their names."""
 REPORT_KEYS = ("environment", "script", "summary", "problems")
 
 
 @dataclass(frozen=True, slots=True)
 class RecompileCause:
-    """A cause of recompiles: the same change to the same function."""
+    """A cause of recompiles, the same change to the same function, and how often it was there in both runs."""
 
     path: str
     function: str | None
     rule: str | None
     about: str
+    before: int
+    after: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,26 +48,6 @@ class EagerFunction:
     path: str
     function: str
     rest_only: bool
-
-
-@dataclass(frozen=True, slots=True)
-class CauseCounts:
-    """Something that was there so often before and is so often after."""
-
-    cause: RecompileCause
-    before: int
-    after: int
-
-
-@dataclass(frozen=True, slots=True)
-class Number:
-    """A number of both runs by its key in the reports; ``name`` is for people, ``unit`` empty or ``s``."""
-
-    key: str
-    name: str
-    before: float
-    after: float
-    unit: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,31 +67,25 @@ class RunComparison:
     """Two runs side by side.  ``moved`` holds what is different of the runs themselves, such as their torch."""
 
     moved: Sequence[str]
-    numbers: Sequence[Number]
+    numbers: Mapping[str, tuple[float, float]]
     new: Sequence[KnownBreak]
     gone: Sequence[KnownBreak]
     changed: Sequence[ChangedBreak]
-    causes: Sequence[CauseCounts]
+    causes: Sequence[RecompileCause]
     new_eager: Sequence[EagerFunction]
     gone_eager: Sequence[EagerFunction]
-
-    @property
-    def recompiles(self) -> tuple[int, int]:
-        """The numbers before and after."""
-        return sum(c.before for c in self.causes), sum(c.after for c in self.causes)
 
     @property
     def regressions(self) -> list[str]:
         """The words for each kind of regression."""
         worse = [change for change in self.changed if change.is_worse]
-        before, after = self.recompiles
         found = [
             (len(self.new), "new break site"),
             (len(worse), "worse break site"),
-            (after - before, "more recompile"),
+            (sum(cause.after - cause.before for cause in self.causes), "more recompile"),
             (len(self.new_eager), "new eager function"),
         ]
-        return [f"{number} {words}{'' if number == 1 else 's'}" for number, words in found if number > 0]
+        return [counted(number, words) for number, words in found if number > 0]
 
 
 def is_report(value: object) -> bool:
@@ -123,15 +102,15 @@ def compare(before: Mapping[str, Any], after: Mapping[str, Any]) -> RunCompariso
         if (old.verdict, old.count, old.kind) != (new.verdict, new.count, new.kind)
     ]
     old, new = _causes(before), _causes(after)
-    causes = [CauseCounts(cause, old[cause], new[cause]) for cause in {**new, **old}]
     old_eager, new_eager = _eager(before), _eager(after)
+    was, now = before["summary"], after["summary"]
     return RunComparison(
         moved=_moved(before, after),
-        numbers=_numbers(before, after),
+        numbers={key: (was[key], now[key]) for key in _NUMBERS},
         new=sites.new,
         gone=sites.gone,
         changed=changed,
-        causes=causes,
+        causes=[RecompileCause(*cause, old[cause], new[cause]) for cause in {**new, **old}],
         new_eager=[frame for frame in new_eager if frame not in old_eager],
         gone_eager=[frame for frame in old_eager if frame not in new_eager],
     )
@@ -158,13 +137,13 @@ def _breaks(report: Mapping[str, Any]) -> list[KnownBreak]:
     )
 
 
-def _causes(report: Mapping[str, Any]) -> Counter[RecompileCause]:
+def _causes(report: Mapping[str, Any]) -> Counter[tuple[str, str | None, str | None, str]]:
     """Count the recompiles of each cause, which is named after the first function that it recompiled."""
-    counts: Counter[RecompileCause] = Counter()
+    counts: Counter[tuple[str, str | None, str | None, str]] = Counter()
     for one in report["problems"]:
         if one["kind"] == ProblemKind.RECOMPILES.value:
             path, function = portable_path(one["site"]["path"], None), next(iter(one["functions"]), None)
-            counts[RecompileCause(path, function, one["rule"], one["reason"] or one["why"])] += one["count"]
+            counts[path, function, one["rule"], one["reason"] or one["why"]] += one["count"]
     return counts
 
 
@@ -195,18 +174,11 @@ def _said(value: object) -> str:
     return "unknown" if value in (None, "") else str(value)
 
 
-def _numbers(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Number]:
-    old, new = before["summary"], after["summary"]
-    numbers = [Number(key, name, old[key], new[key]) for key, name in _NUMBERS.items()]
-    seconds = "compile_seconds"
-    return [*numbers, Number(seconds, "compile time", old[seconds], new[seconds], "s")]
-
-
 def diff_page(comparison: RunComparison) -> MeasuredPage:
     """The parts of the report: numbers side by side, then what is new, worse, otherwise changed, and gone."""
     rows = [
-        PageRow(one.name, (_amount(one.before, one.unit), _amount(one.after, one.unit)), is_code=False)
-        for one in comparison.numbers
+        PageRow(_NUMBERS[key], tuple(f"{n:.1f} s" if key == _SECONDS else f"{n:,.0f}" for n in both), is_code=False)
+        for key, both in comparison.numbers.items()
     ]
     changes = [(f"{heading}: ", visible(entry)) for heading, entries in _sections(comparison) for entry in entries]
     regressions = ", ".join(comparison.regressions)
@@ -250,11 +222,10 @@ def _changed(change: ChangedBreak) -> str:
     return f"{place(after)}  {', '.join(said)}{kind}{_inside(after)}"
 
 
-def _counted(counts: CauseCounts) -> str:
-    cause = counts.cause
+def _counted(cause: RecompileCause) -> str:
     rule = f"  {cause.rule}" if cause.rule else ""
     function = cause.function or "a function"
-    return f"{short_path(cause.path)}{rule}  {cause.about} in {function}: {counts.before} → {counts.after}"
+    return f"{short_path(cause.path)}{rule}  {cause.about} in {function}: {cause.before} → {cause.after}"
 
 
 def _eager_words(function: EagerFunction) -> str:
@@ -271,10 +242,6 @@ def _inside(one: KnownBreak) -> str:
     return f"{f'  in {one.function}' if one.function else ''}{f': {one.code}' if one.code else ''}"
 
 
-def _amount(value: float, unit: str) -> str:
-    return f"{value:.1f} {unit}" if unit else f"{value:,.0f}"
-
-
 SCHEMA = 1
 
 
@@ -284,11 +251,11 @@ def write_diff_json(comparison: RunComparison, stream: TextIO) -> None:
         "schema": SCHEMA,
         "regressions": comparison.regressions,
         "moved": list(comparison.moved),
-        "numbers": {n.key: {"before": n.before, "after": n.after} for n in comparison.numbers},
+        "numbers": {key: {"before": was, "after": now} for key, (was, now) in comparison.numbers.items()},
         "new": [_plain(one) for one in comparison.new],
         "gone": [_plain(one) for one in comparison.gone],
         "changed": [{"before": _plain(c.before), "after": _plain(c.after)} for c in comparison.changed],
-        "recompiles": [{**asdict(c.cause), "before": c.before, "after": c.after} for c in comparison.causes],
+        "recompiles": [asdict(cause) for cause in comparison.causes],
         "new_eager": [asdict(function) for function in comparison.new_eager],
         "gone_eager": [asdict(function) for function in comparison.gone_eager],
     }

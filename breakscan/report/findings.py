@@ -19,7 +19,7 @@ from breakscan.model.findings import (
     Site,
     Verdict,
 )
-from breakscan.model.words import INSIDE, counted
+from breakscan.model.words import INSIDE, counted, listed
 from breakscan.report.printable import visible
 from breakscan.report.sources import NotebookCells
 from breakscan.rulebook.library import Library
@@ -68,7 +68,6 @@ def _in_words(condition: Condition) -> str:
 
 FIX_HINT = "'breakscan fix' shows a diff for {} of these {}."
 _MOST_LINES_NAMED = 8
-
 
 MODE_WORDS = {
     Mode.DEFAULT: "default mode",
@@ -142,12 +141,9 @@ def region_words(finding: Finding) -> str:
 
 
 def behind_sentence(behind: Sequence[Finding]) -> str:
-    """The number and the lines of the findings that a finding hides."""
+    """The number and the lines of the findings that a finding, or a recorded break, hides."""
     lines = list(dict.fromkeys(str(finding.site.line) for finding in behind))
-    if len(lines) > _MOST_LINES_NAMED:
-        where = f"lines {lines[0]} to {lines[-1]}"
-    else:
-        where = f"{'line' if len(lines) == 1 else 'lines'} {', '.join(lines)}"
+    where = f"{'line' if len(lines) == 1 else 'lines'} {listed(lines, 'line', _MOST_LINES_NAMED)}"
     appear = "appears" if len(behind) == 1 else "appear"
     return f"It hides {counted(len(behind), 'more finding')} ({where}), which {appear} once this one is fixed."
 

@@ -25,6 +25,7 @@ from breakscan.report.findings import finding_object, targets_object, versions_w
 from breakscan.report.printable import printable, write_json_report
 from breakscan.report.sources import NotebookCells
 from breakscan.rulebook.library import Library
+from breakscan.rulebook.remedies import finding_remedies
 from breakscan.source.writing import encoded, text_of
 
 
@@ -94,15 +95,17 @@ class FixedFinding(NamedTuple):
 
 def fixed_findings(file: FileRepair, report: FixReport) -> list[FixedFinding]:
     """The findings of a printable file, in the order of their lines, with places as reports show them.  What to do
-    instead of an edit is said once for each rule."""
+    instead of an edit is said once, and not where the reason speaks against it."""
     fixed = [_edit(one, report.is_written(file) and (report.unsafe or not one.differences)) for one in file.applied]
     advised: set[str] = set()
-    stay = [*((one.finding, one.reason) for one in file.refused), *((one, "") for one in file.without)]
+    stay = [*((one.finding, one.main) for one in file.refused), *((one, None) for one in file.without)]
     for finding, why in sorted(stay, key=lambda one: (one[0].site.line, one[0].site.column)):
-        rule = None if finding.rule in advised else report.library.get(finding.rule)
-        advised.add(finding.rule)
-        advice = f"Instead: {rule.instead}" if rule is not None else ""
-        fixed.append(FixedFinding(finding, "stays", ". ".join(filter(None, (why, advice)))))
+        words = [why.text] if why else []
+        remedies = () if why and why.against else finding_remedies(finding, report.library.get(finding.rule))
+        for text in [one.text for one in remedies[:1] if one.text not in advised]:
+            advised.add(text)
+            words.append(f"Instead: {text}")
+        fixed.append(FixedFinding(finding, "stays", ". ".join(words)))
     fixed.sort(key=lambda one: (one.finding.site.line, one.finding.site.column))
     for before, one in pairwise(list(fixed)):
         if (before.finding.site.line, before.words) == (one.finding.site.line, one.words):

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
 
 from breakscan.model.words import UNITS, counted
+from breakscan.prove.bench_result import Bench
 from breakscan.prove.candidate import MeasuringProgress, MeasuringStep
 from breakscan.prove.equal import Change, Part, ResultDifference
 from breakscan.prove.faster import Ratio
 from breakscan.prove.observation import Detail, Observation
+from breakscan.prove.proof import Verification
 from breakscan.prove.protocol import TimedStep
 from breakscan.prove.torch_state import CUDA, NUMPY, TORCH
 from breakscan.report.printable import visible
@@ -16,14 +20,11 @@ from breakscan.report.printable import visible
 
 def captured_words(callables: Mapping[str, int], backward: Collection[str]) -> str:
     """``3 calls of Model with their backward pass, 1 call of evaluate``. ``backward`` names those with one."""
-    return ", ".join(
-        f"{counted(count, 'call')} of {visible(name)}{_backward(count) if name in backward else ''}"
-        for name, count in callables.items()
-    )
-
-
-def _backward(count: int) -> str:
-    return f" with {'its' if count == 1 else 'their'} backward pass"
+    said = []
+    for name, count in callables.items():
+        whose = f" with {'its' if count == 1 else 'their'} backward pass" if name in backward else ""
+        said.append(f"{counted(count, 'call')} of {visible(name)}{whose}")
+    return ", ".join(said)
 
 
 def step_words(step: TimedStep | None) -> list[str]:
@@ -38,10 +39,21 @@ def step_words(step: TimedStep | None) -> list[str]:
     return [f"A step is an iteration of the loop at {visible(step.loop)}: {', '.join(inside)}, and the code between."]
 
 
-def step_fields(step: TimedStep | None) -> dict[str, object] | None:
-    """The same for JSON."""
+def run_fields(run: Bench | Verification) -> dict[str, Any]:
+    """The fields that the JSON of all measured runs have."""
     names = ("loop", "calls", "backward", "optimizer")
-    return None if step is None else {name: getattr(step, name) for name in names}
+    return {
+        "program": list(run.argv),
+        "environment": dict(run.environment),
+        "calls": [
+            {"callable": name, "captured": count, "backward": name in run.backward}
+            for name, count in run.callables.items()
+        ],
+        "same": asdict(run.same) if run.same else None,
+        "step": run.step and {name: getattr(run.step, name) for name in names},
+        "notes": [observation_words(note) for note in run.notes],
+        "interrupted": run.interrupted,
+    }
 
 
 def progress_words(progress: MeasuringProgress) -> str:

@@ -13,7 +13,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from breakscan.fix.registry import described
+from breakscan.fix.rewrites import described
 from breakscan.model.findings import Kind, Mode, Place, Verdict
 from breakscan.report.console import print_page, report_console
 from breakscan.rulebook.document import FAMILIES, Rule

@@ -18,14 +18,7 @@ from breakscan.prove.tuning import Best, Evidence, Goal, RunFigures, Trial, Tria
 from breakscan.report.measured_page import MeasuredPage, PageDetail, PageRow
 from breakscan.report.measurements import interval, observation_words, ratio_words, steps, times_words
 from breakscan.report.printable import printable, write_json_report
-from breakscan.report.verify import (
-    MOST_NAMED,
-    grouped,
-    not_applied_words,
-    pair_of_bytes,
-    unseen_words,
-    varied_words,
-)
+from breakscan.report.verify import MOST_NAMED, grouped, not_applied_words, pair_of_bytes, unseen_words, varied_words
 
 _BETTER = {Goal.STEP: "faster", Goal.COMPILE: "faster to compile", Goal.MEMORY: "smaller in memory"}
 _VERDICTS = {
@@ -90,38 +83,31 @@ def _gain(best: Best, tuning: Tuning) -> str:
 def table_rows(tuning: Tuning) -> list[tuple[str, ...]]:
     """The titles of the columns, and a row for each figure; those that the headline has are left out."""
     best = tuning.best
-    columns = [
-        ("as it is", tuning.before if best is None else best.before),
-        ("tuned", None if best is None else best.after),
-        ("eager", tuning.eager),
-    ]
-    titles = [title for title, run in columns if run is not None]
+    before, after = (best.before, best.after) if best else (tuning.before, None)
+    runs = (("as it is", before), ("tuned", after), ("eager", tuning.eager))
+    shown = {title: run for title, run in runs if run is not None}
+    # Without a GPU, the peak is that of the process, most of which is torch's own.
+    has_memory = tuning.goal is Goal.MEMORY or tuning.environment["device"] != "cpu"
 
-    def cells(title: str, words: Callable[[RunFigures], str]) -> tuple[str, ...]:
-        return (title, *(words(run) for _, run in columns if run is not None))
+    def cells(run: RunFigures) -> dict[str, str]:
+        """By the titles of the rows."""
+        kept = [(many, value) for _, many, value in _COUNTS if best is None or value(best.before) == value(best.after)]
+        counts = {many: str(value(run)) for many, value in (*kept, ("graphs", lambda run: run.graphs))}
+        seconds = (
+            ("step", run.step_seconds),
+            ("compiling", run.compile_seconds),
+            # With a loop, it depends on the number of steps.
+            ("the program", run.run_seconds if tuning.step is None else None),
+        )
+        return {
+            **(dict.fromkeys(counts, "") if run is tuning.eager else counts),
+            **{title: duration(value) if value else "" for title, value in seconds},
+            "memory": megabytes(run.memory_bytes) if has_memory and run.memory_bytes is not None else "",
+        }
 
-    def seconds(value: float | None) -> str:
-        return duration(value) if value else ""
-
-    def count(value: _Value) -> Callable[[RunFigures], str]:
-        return lambda run: "" if run is tuning.eager else str(value(run))
-
-    def memory(run: RunFigures) -> str:
-        """Return the peak: without a GPU it is that of the process, most of which is torch's own."""
-        is_shown = tuning.goal is Goal.MEMORY or tuning.environment["device"] != "cpu"
-        return megabytes(run.memory_bytes) if is_shown and run.memory_bytes is not None else ""
-
-    same = [one for one in _COUNTS if best is None or one[2](best.before) == one[2](best.after)]
-    rows = [cells(many, count(value)) for _, many, value in same]
-    rows += [
-        cells("graphs", count(lambda run: run.graphs)),
-        cells("step", lambda run: seconds(run.step_seconds)),
-        cells("compiling", lambda run: seconds(run.compile_seconds)),
-        # With a loop, it depends on the number of steps.
-        cells("the program", lambda run: seconds(run.run_seconds if tuning.step is None else None)),
-        cells("memory", memory),
-    ]
-    return [("", *titles), *(row for row in rows if set(row[1:]) - {"", "0"})]
+    columns = list(map(cells, shown.values()))
+    rows = [(title, *(column[title] for column in columns)) for title in columns[0]]
+    return [("", *shown), *(row for row in rows if set(row[1:]) - {"", "0"})]
 
 
 def outcome_words(trial: Trial) -> str:

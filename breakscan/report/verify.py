@@ -23,7 +23,7 @@ from breakscan.report.measurements import (
     interval,
     observation_words,
     ratio_words,
-    step_fields,
+    run_fields,
     step_words,
     steps,
     times_words,
@@ -268,7 +268,7 @@ def nothing_words(verification: Verification) -> str:
 def declined_words(declined: Refused) -> str:
     """``net.py:30 BRK201: the number is printed``."""
     finding = declined.finding
-    return f"{finding.site.path}:{finding.site.line} {finding.rule}: {declined.reason}"
+    return f"{finding.site.path}:{finding.site.line} {finding.rule}: {declined.main.text}"
 
 
 def not_applied_words(reason: NotApplied | tuple[str, ...] | None) -> str | None:
@@ -400,22 +400,13 @@ SCHEMA = 1
 def write_verify_json(verification: Verification, stream: TextIO) -> None:
     """Writes all proofs as one JSON object, ASCII only, and a line end."""
     fields = {
-        "program": list(verification.argv),
-        "environment": dict(verification.environment),
-        "calls": [
-            {"callable": name, "captured": count, "backward": name in verification.backward}
-            for name, count in verification.callables.items()
-        ],
+        **run_fields(verification),
         "tolerances": dict(verification.tolerances),
-        "same": asdict(verification.same) if verification.same else None,
-        "step": step_fields(verification.step),
-        "interrupted": verification.interrupted,
         "compiled": _compiled(verification),
         "proofs": [_proof(proof) for proof in verification.proofs],
         "dependent": list(map(str, verification.dependent)),
         "unreached": list(map(str, verification.unreached)),
         "declined": list(map(declined_words, verification.declined)),
-        "notes": [observation_words(note) for note in verification.notes],
         "applied": list(verification.applied),
         "not_applied": not_applied_words(verification.not_applied),
         "held_back": list(map(str, verification.held_back)),

@@ -477,10 +477,6 @@ def nearest(word: object, allowed: Iterable[str]) -> str:
     text, known = str(word), list(allowed)
     close = difflib.get_close_matches(text, known, n=len(known) or 1)
     # Among equally close words, prefer the one with the same characters in place: for BRK1010 BRK101, not BRK110.
-    best = max(close, key=lambda w: (difflib.SequenceMatcher(None, w, text).ratio(), _alike(w, text)), default=None)
+    ranks = {w: (difflib.SequenceMatcher(None, w, text).ratio(), sum(map(str.__eq__, w, text))) for w in close}
+    best = max(close, key=ranks.__getitem__, default=None)
     return f": did you mean {best}?" if best else ""
-
-
-def _alike(one: str, other: str) -> int:
-    """The number of positions at which two words have the same character."""
-    return sum(a == b for a, b in zip(one, other, strict=False))

@@ -110,7 +110,10 @@ def _shipped(folder: Path, documents: Sequence[Path]) -> list[Rule]:
     with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
         data = json.loads(kept.read_bytes())
         if data["stamp"] == stamp:
-            return [_decoded(values, path) for values, path in zip(data["rules"], documents, strict=True)]
+            return [
+                Rule(*[*(part(value) for part, value in zip(_decoders(), values, strict=True)), path])
+                for values, path in zip(data["rules"], documents, strict=True)
+            ]
     rules = [read_rule(path, checked=False) for path in documents]
     with contextlib.suppress(OSError):
         from breakscan.source.writing import replace_content  # slow to import
@@ -124,12 +127,8 @@ def _shipped(folder: Path, documents: Sequence[Path]) -> list[Rule]:
 _READERS = (Path(document.__file__), Path(events.__file__))
 
 
-def _decoded(values: Sequence[Any], path: Path) -> Rule:
-    """The rule of all fields but the last, which is the path."""
-    return Rule(*[*(part(value) for part, value in zip(_decoders(), values, strict=True)), path])
-
-
 @cache
 def _decoders() -> list[Any]:
+    """Those of all fields but the last, which is the path."""
     hints = get_type_hints(Rule)
     return [decoder(hints[field.name]) for field in fields(Rule)[:-1]]

@@ -27,9 +27,9 @@ class RuleIndex:
         """True if a rule of a project is about calls: it may name functions of the project."""
         self.asking_for_truth: set[str] = set()
         """The callees of which a rule asks whether an argument is True."""
-        self._reports: dict[tuple[EventKind, str | None], bool] = {}
-        self._wanted: dict[tuple[EventKind, str | None, str], bool] = {}
-        self._of_callee: dict[tuple[EventKind, str | None], list[tuple[Rule, EventPattern]]] = {}
+        self.wants = cache(self._wants)
+        self.reports = cache(self._reports)
+        self._candidates = cache(self._found_candidates)
         for rule in rules:
             for pattern in rule.match:
                 self.of_projects |= rule.family == OWN and pattern.event is EventKind.CALL
@@ -43,14 +43,8 @@ class RuleIndex:
                 if not pattern.callee or len(exact) < len(pattern.callee):
                     self._open.setdefault(pattern.event, []).append((rule, pattern))
 
-    def wants(self, kind: EventKind, callee: str | None, form: str = "") -> bool:
+    def _wants(self, kind: EventKind, callee: str | None, form: str = "") -> bool:
         """True if an event of that kind, callee and form could match a rule."""
-        wanted = self._wanted.get((kind, callee, form))
-        if wanted is None:
-            wanted = self._wanted[kind, callee, form] = self._wants(kind, callee, form)
-        return wanted
-
-    def _wants(self, kind: EventKind, callee: str | None, form: str) -> bool:
         if callee is not None and (kind, callee) in self._by_callee:
             return True
         return any(
@@ -63,21 +57,14 @@ class RuleIndex:
         """True if a rule names the callee itself."""
         return (kind, callee) in self._by_callee
 
-    def reports(self, kind: EventKind, callee: str | None) -> bool:
+    def _reports(self, kind: EventKind, callee: str | None) -> bool:
         """True if an event of that kind and callee could match a rule for code that reports something rare."""
-        known = self._reports.get((kind, callee))
-        if known is None:
-            known = self._reports[kind, callee] = any(rule.reporting for rule, _ in self._candidates(kind, callee))
-        return known
+        return any(rule.reporting for rule, _ in self._candidates(kind, callee))
 
-    def _candidates(self, kind: EventKind, callee: str | None) -> list[tuple[Rule, EventPattern]]:
+    def _found_candidates(self, kind: EventKind, callee: str | None) -> list[tuple[Rule, EventPattern]]:
         """The patterns for events of that kind and callee."""
-        known = self._of_callee.get((kind, callee))
-        if known is None:
-            listed = [*self._by_callee.get((kind, callee or ""), ()), *self._open.get(kind, ())]
-            known = [one for one in listed if not one[1].callee or _callee_matches(callee, one[1].callee)]
-            self._of_callee[kind, callee] = known
-        return known
+        listed = [*self._by_callee.get((kind, callee or ""), ()), *self._open.get(kind, ())]
+        return [one for one in listed if not one[1].callee or _callee_matches(callee, one[1].callee)]
 
     def matching(self, event: Event) -> list[tuple[Rule, EventPattern]]:
         """The rules that an event matches, each with the first of its patterns that does."""

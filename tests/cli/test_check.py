@@ -140,17 +140,6 @@ class TestSelection:
     def test_by_options(self, breakscan: Run, folder: Path, options: list[str], status: int) -> None:
         assert breakscan("check", "model.py", *options).status == status
 
-    def test_by_the_configuration(self, breakscan: Run, folder: Path) -> None:
-        config = folder / "pyproject.toml"
-        config.write_text("[tool.breakscan]\nignore = ['BRK101']\n", encoding="utf-8")
-        assert breakscan("check").status == 0
-        config.write_text("[tool.breakscan.per-file-ignores]\n'mod*.py' = ['BRK1']\n", encoding="utf-8")
-        assert breakscan("check").status == 0
-        config.write_text("[tool.breakscan]\nexclude = ['model.py']\n", encoding="utf-8")
-        assert breakscan("check").status == 0
-        config.write_text("[tool.breakscan]\n", encoding="utf-8")
-        assert breakscan("check").status == 1
-
     def test_by_a_comment(self, breakscan: Run, folder: Path) -> None:
         model = folder / "model.py"
         text = model.read_text(encoding="utf-8")
@@ -172,14 +161,6 @@ class TestSelection:
 
 
 class TestConfiguration:
-    def test_is_that_of_the_checked_files(self, breakscan: Run, folder: Path) -> None:
-        inner = folder / "inner"
-        inner.mkdir()
-        (folder / "model.py").rename(inner / "model.py")
-        (inner / "pyproject.toml").write_text("[tool.breakscan]\nignore = ['ALL']\n", encoding="utf-8")
-        assert breakscan("check", "inner/model.py").status == 0
-        assert breakscan("check", "inner/model.py", "clean.py").status == 0, "whatever else is named"
-
     def test_is_else_that_of_the_working_directory(
         self, breakscan: Run, folder: Path, tmp_path_factory: pytest.TempPathFactory
     ) -> None:

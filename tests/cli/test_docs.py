@@ -13,7 +13,7 @@ import pytest
 import breakscan as package
 from breakscan.cli.check import check
 from breakscan.cli.fix import fix
-from breakscan.fix.registry import described, rewrite_ids
+from breakscan.fix.rewrites import described, rewrite_ids
 from breakscan.rulebook.config import Settings, load_settings
 
 ROOT = Path(__file__).parents[2]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from breakscan.fix.planner import LAST_RESORT
-from breakscan.fix.registry import rewrite_ids
+from breakscan.fix.rewrites import rewrite_ids
 
 CHOICE = """import torch
 
@@ -92,6 +92,32 @@ def test_a_function_is_disabled_only_if_that_is_asked_for(breakscan: Callable[..
     assert not file["declined"], "what was disabled is not looked at again"
     assert not file["without"]
     assert "+@torch.compiler.disable\n def classes(" in breakscan(*asked, ".").out
+
+
+REFUSED = """import torch
+
+
+class Net(torch.nn.Module):
+    def forward(self, x: torch.Tensor, given):
+        if x.sum() > 0:
+            x = torch.log(x.sum())
+        print(torch.randn(3))
+        n = x.sum().item()
+        if n > 3:
+            x = x * 2
+        y = x if x.mean() > 0 else given
+        return y
+"""
+
+
+def test_a_refusal_is_not_followed_by_the_advice_that_it_speaks_against(
+    breakscan: Callable[..., Any], choice: Path
+) -> None:
+    choice.write_text(REFUSED, encoding="utf-8")
+    notes = breakscan("fix", ".").err.split("choice.py:")[1:]
+    said = {note.split()[1]: "Instead: " in note for note in notes}
+    assert said == {"BRK101": False, "BRK401": False, "BRK201": False, "BRK103": True}, notes
+    assert "`given` is not known to be a tensor. Instead: " in " ".join(notes[-1].split())
 
 
 IN_VAIN = """import torch

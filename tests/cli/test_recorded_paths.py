@@ -122,37 +122,31 @@ class TestWhatIsNotOpened:
         assert CANARY not in told
         assert "outside the working directory: --source-root FOLDER allows" in in_one_line(told)
 
-    def test_what_a_link_leads_to(self, breakscan: Run, project: Path, kind: Kind) -> None:
-        (project / "program.py").symlink_to(project.parent / "outside" / "secret.py")
-        told = of_all_formats(breakscan, kind(project, str(project / "program.py")))
-        assert CANARY not in told
-        assert "outside the working directory" in in_one_line(told)
-
-    def test_a_folder_that_is_a_link(self, breakscan: Run, project: Path, kind: Kind) -> None:
+    @pytest.mark.parametrize(
+        ("name", "words"),
+        [
+            ("link.py", "outside the working directory"),
+            ("package/secret.py", "outside the working directory"),
+            ("notes.txt", "not a Python file"),
+            ("linked.py", "not a Python file"),
+            ("folder.py", "not a regular file"),
+            ("huge.py", "larger than 16 MiB"),
+        ],
+    )
+    def test_links_and_what_is_no_program(
+        self, breakscan: Run, project: Path, kind: Kind, name: str, words: str
+    ) -> None:
+        (project / "link.py").symlink_to(project.parent / "outside" / "secret.py")
         (project / "package").symlink_to(project.parent / "outside")
-        assert CANARY not in of_all_formats(breakscan, kind(project, str(project / "package" / "secret.py")))
-
-    @pytest.mark.parametrize("name", ["notes.txt", "linked.py"])
-    def test_what_is_not_python(self, breakscan: Run, project: Path, kind: Kind, name: str) -> None:
         (project / "notes.txt").write_text(SECRET, encoding="utf-8")
         (project / "linked.py").symlink_to("notes.txt")
-        told = of_all_formats(breakscan, kind(project, str(project / name)))
-        assert CANARY not in told
-        assert "not a Python file" in in_one_line(told)
-
-    def test_a_folder(self, breakscan: Run, project: Path, kind: Kind) -> None:
-        (project / "program.py").mkdir()
-        assert "not a regular file" in in_one_line(
-            of_all_formats(breakscan, kind(project, str(project / "program.py")))
-        )
-
-    def test_a_huge_file(self, breakscan: Run, project: Path, kind: Kind) -> None:
-        with (project / "program.py").open("w", encoding="utf-8") as file:
+        (project / "folder.py").mkdir()
+        with (project / "huge.py").open("w", encoding="utf-8") as file:
             file.write(SECRET)
             file.truncate(LARGEST + 1)
-        told = of_all_formats(breakscan, kind(project, str(project / "program.py")))
+        told = of_all_formats(breakscan, kind(project, str(project / name)))
         assert CANARY not in told
-        assert "larger than 16 MiB" in in_one_line(told)
+        assert words in in_one_line(told)
 
     @pytest.mark.process
     @pytest.mark.parametrize("path", ["/dev/zero", "zero.py", "pipe.py", "/dev/stdin"])
@@ -190,21 +184,15 @@ class TestWhatIsOpened:
             assert "source not read" not in in_one_line(told)
             shutil.rmtree(project / "recording", ignore_errors=True)
 
-    def test_below_a_folder_that_is_allowed(self, breakscan: Run, project: Path, kind: Kind) -> None:
+    @pytest.mark.parametrize("is_moved", [False, True])
+    def test_below_a_folder_that_is_allowed(self, breakscan: Run, project: Path, kind: Kind, is_moved: bool) -> None:
         outside = project.parent / "outside"
         shutil.copy(TRACES / "program.py", outside)
-        made = str(kind(project, str(outside / "program.py")))
+        ran_in = "/elsewhere" if is_moved else outside
+        made = str(kind(project, f"{ran_in}/program.py"))
+        root = f"/elsewhere={outside}" if is_moved else str(outside)
         assert "program.py:8:1  splits the graph" in breakscan("report", made).out
-        assert "program.py:8:5  splits the graph" in breakscan("report", "--source-root", str(outside), made).out
-
-    def test_below_a_folder_that_stands_for_another(self, breakscan: Run, project: Path, kind: Kind) -> None:
-        outside = project.parent / "outside"
-        shutil.copy(TRACES / "program.py", outside)
-        made = str(kind(project, "/elsewhere/program.py"))
-        assert (
-            "program.py:8:5  splits the graph"
-            in breakscan("report", "--source-root", f"/elsewhere={outside}", made).out
-        )
+        assert "program.py:8:5  splits the graph" in breakscan("report", "--source-root", root, made).out
 
 
 def test_a_file_with_other_lines_than_the_log_has(breakscan: Run, project: Path) -> None:

@@ -61,23 +61,27 @@ def test_source_root_finds_the_files(breakscan: Run, folder: Path) -> None:
     assert "program.py:8:5  splits the graph 2×" in done.out
 
 
-def test_what_a_format_cannot_show_is_refused(breakscan: Run) -> None:
-    done = breakscan("report", "--show", "all", "--format", "markdown", LOG)
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--show", "all", "--format", "markdown", LOG), "--show goes with --format terminal"),
+        *((("--source-root", one, LOG), f"{one!r} is not of the form FOLDER or OLD=NEW") for one in ("", "=/b", "/a=")),
+        (("--source-root", "no/such", LOG), "there is no folder 'no/such'; use OLD=NEW for files that were below OLD"),
+        (("gone",), "'gone' does not exist"),
+        ((), "name a recording or a log of torch's, or --last"),
+        (("model.py",), "Error: model.py is no log of torch's trace: "),
+        (("logs",), "Error: logs holds no log of torch's trace (dedicated_log_torch_trace_*.log, "),
+        (("empty",), "dedicated_log_torch_trace_x.log: empty, as nothing was compiled"),
+        (("empty/dedicated_log_torch_trace_x.log",), "dedicated_log_torch_trace_x.log: empty, as nothing was compiled"),
+    ],
+)
+def test_what_cannot_be_reported(breakscan: Run, folder: Path, arguments: tuple[str, ...], words: str) -> None:
+    for name in ("logs", "empty"):
+        (folder / name).mkdir()
+    (folder / "empty" / "dedicated_log_torch_trace_x.log").touch()
+    done = breakscan("report", *arguments)
     assert (done.status, done.out) == (2, "")
-    assert "--show goes with --format terminal" in done.err
-
-
-@pytest.mark.parametrize("value", ["", "=/b", "/a="])
-def test_a_source_root_of_another_form(breakscan: Run, value: str) -> None:
-    done = breakscan("report", "--source-root", value, LOG)
-    assert done.status == 2
-    assert f"{value!r} is not of the form FOLDER or OLD=NEW" in done.err
-
-
-def test_a_source_root_that_is_not_there(breakscan: Run) -> None:
-    done = breakscan("report", "--source-root", "no/such", LOG)
-    assert done.status == 2
-    assert "there is no folder 'no/such'; use OLD=NEW for files that were below OLD" in done.err
+    assert words in done.err
 
 
 def test_gates(breakscan: Run) -> None:
@@ -88,37 +92,11 @@ def test_gates(breakscan: Run) -> None:
     assert breakscan("report", "--fail-on", "BRK401", LOG).status == 1
 
 
-class TestNothingToReport:
-    def test_no_such_path(self, breakscan: Run) -> None:
-        done = breakscan("report", "gone")
-        assert done.status == 2
-        assert "'gone' does not exist" in done.err
-
-    def test_no_path(self, breakscan: Run) -> None:
-        assert breakscan("report").status == 2
-
-    def test_another_file(self, breakscan: Run) -> None:
-        done = breakscan("report", "model.py")
-        assert (done.status, done.out) == (2, "")
-        assert done.err.startswith("Error: model.py is no log of torch's trace: ")
-
-    def test_a_folder_without_logs(self, breakscan: Run, folder: Path) -> None:
-        done = breakscan("report", ".")
-        assert (done.status, done.out) == (2, "")
-        assert done.err.startswith("Error: . holds no log of torch's trace (dedicated_log_torch_trace_*.log, ")
-
-    def test_an_empty_log(self, breakscan: Run, folder: Path) -> None:
-        (folder / "dedicated_log_torch_trace_x.log").touch()
-        for path in (".", "dedicated_log_torch_trace_x.log"):
-            done = breakscan("report", path)
-            assert (done.status, done.out) == (2, "")
-            assert "dedicated_log_torch_trace_x.log: empty, as nothing was compiled" in done.err
-
-    def test_a_log_in_which_nothing_was_compiled(self, breakscan: Run, folder: Path) -> None:
-        (folder / "a.log").write_text('V0401 12:34:56.000000 7 torch/x.py:1] {"str": ["/app/a.py", 0]}\n', "utf-8")
-        done = breakscan("report", "a.log")
-        assert done.status == 0
-        assert "Nothing was compiled in what the trace holds." in done.out
+def test_a_log_in_which_nothing_was_compiled(breakscan: Run, folder: Path) -> None:
+    (folder / "a.log").write_text('V0401 12:34:56.000000 7 torch/x.py:1] {"str": ["/app/a.py", 0]}\n', "utf-8")
+    done = breakscan("report", "a.log")
+    assert done.status == 0
+    assert "Nothing was compiled in what the trace holds." in done.out
 
 
 def test_damage_is_told(breakscan: Run, folder: Path) -> None:

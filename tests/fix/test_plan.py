@@ -35,7 +35,7 @@ def repaired(folder: Path, text: str, monkeypatch: pytest.MonkeyPatch, rewrite: 
     settings = replace(
         load_settings(folder, None, target_torch="2.13", no_cache=True), regions="all", select=("BRK401",)
     )
-    return repair_file(path, (), settings, WantedRewrites(unsafe=True))
+    return repair_file(path, (), settings, WantedRewrites())
 
 
 def test_an_edit_that_does_not_help_is_taken_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,6 +152,6 @@ def f(x: torch.Tensor):
     path = tmp_path / "case.py"
     path.write_text(text, encoding="utf-8")
     settings = replace(load_settings(tmp_path, None, target_torch="2.13", no_cache=True), regions="all")
-    found = repair_file(path, (), settings, WantedRewrites(unsafe=True))
+    found = repair_file(path, (), settings, WantedRewrites())
     assert {one.rewrite for one in found.applied} == {"disable-function"}
     assert found.after == text.replace("def pick", "@torch.compiler.disable\ndef pick")

@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 
 from breakscan.check.pipeline.check import check_paths
+from breakscan.check.pipeline.checker import Checker
 from breakscan.check.pipeline.rewrite_facts import Studies
 from breakscan.fix.planner import GUESSED as GUESSED_VALUE
 from breakscan.fix.planner import WantedRewrites, repair_file
-from breakscan.fix.repair import repair_found, repair_paths
+from breakscan.fix.repair import repair_found
 from breakscan.rulebook.config import load_settings
+from tests.fix.conftest import Written
 
 PROJECT = {
     "base.py": """import torch
@@ -42,17 +44,12 @@ def scaled(x: torch.Tensor):
 }
 
 
-def test_what_is_reached_through_an_inherited_forward_has_an_outcome(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    for name, text in PROJECT.items():
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    settings = load_settings(tmp_path, None, target_torch="2.13", no_cache=True)
-    found = check_paths([tmp_path / name for name in PROJECT], settings)
+def test_what_is_reached_through_an_inherited_forward_has_an_outcome(written: Written) -> None:
+    files, settings = written(PROJECT)
+    found = check_paths(files, settings)
     (finding,) = found.findings
     assert (finding.site.path, finding.region and finding.region.path) == ("ops.py", "base.py")
-    (repair,) = repair_found(found, settings, WantedRewrites(unsafe=True)).files
+    (repair,) = repair_found(found, settings, WantedRewrites()).files
     assert [(one.finding.site, one.rewrite) for one in repair.applied] == [(finding.site, "is-compiling-guard")]
 
 
@@ -90,15 +87,10 @@ def shifted(x: torch.Tensor):
 }
 
 
-def test_files_that_reach_one_another_are_repaired_as_each_of_them_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    for name, text in CHANGED_BOTH.items():
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    settings = load_settings(tmp_path, None, target_torch="2.13", no_cache=True)
-    wanted = WantedRewrites(unsafe=True)
-    found = check_paths([tmp_path / name for name in CHANGED_BOTH], settings)
+def test_files_that_reach_one_another_are_repaired_as_each_of_them_alone(written: Written) -> None:
+    files, settings = written(CHANGED_BOTH)
+    wanted = WantedRewrites()
+    found = check_paths(files, settings)
     together = repair_found(found, settings, wanted, jobs=1).files
     assert {one.display for one in together if one.applied} == CHANGED_BOTH.keys()
     for one in together:
@@ -106,18 +98,14 @@ def test_files_that_reach_one_another_are_repaired_as_each_of_them_alone(
         assert repair_file(one.path, roots, settings, wanted) == one
 
 
-def test_a_repair_after_the_check_in_one_process_is_that_of_a_new_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    for name, text in CHANGED_BOTH.items():
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    files = [tmp_path / name for name in CHANGED_BOTH]
-    settings = load_settings(tmp_path, None, target_torch="2.13", no_cache=True)
-    wanted = WantedRewrites(unsafe=True)
-    repaired = repair_paths(files, settings, wanted, jobs=1).files
+def test_a_repair_after_the_check_in_one_process_is_that_of_a_new_one(written: Written) -> None:
+    files, settings = written(CHANGED_BOTH)
+    wanted = WantedRewrites()
+    checkers = Checker(settings)
+    found = check_paths(files, settings, jobs=1, checkers=checkers)
+    repaired = repair_found(found, settings, wanted, jobs=1, checkers=checkers).files
     assert all(one.applied for one in repaired)
-    assert repaired == repair_found(check_paths(files, settings), settings, wanted, jobs=1).files
+    assert repaired == repair_found(found, settings, wanted, jobs=1).files
 
 
 GENERATED = """# This file was automatically generated from modular_net.py.
@@ -135,12 +123,9 @@ class Net(torch.nn.Module):
 """
 
 
-def test_a_generated_file_is_declined_by_its_findings_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    path = tmp_path / "net.py"
-    path.write_text(GENERATED, encoding="utf-8")
-    settings = load_settings(tmp_path, None, target_torch="2.13", no_cache=True)
-    wanted = WantedRewrites(unsafe=True)
+def test_a_generated_file_is_declined_by_its_findings_alone(written: Written, monkeypatch: pytest.MonkeyPatch) -> None:
+    (path,), settings = written({"net.py": GENERATED})
+    wanted = WantedRewrites()
     studied = repair_file(path, [path], settings, wanted)
     found = check_paths([path], settings)
     monkeypatch.setattr(Studies, "study", lambda *given: pytest.fail("it was studied"))
@@ -163,7 +148,7 @@ def test_a_generated_file_is_declined_by_its_findings_alone(tmp_path: Path, monk
 def test_comments_at_the_top_say_that_a_file_is_generated(top: str, is_generated: bool, tmp_path: Path) -> None:
     text = f"{top}import torch\n\n\n@torch.compile\ndef f(x: torch.Tensor):\n    print(x)\n    return x\n"
     settings = load_settings(tmp_path, None, target_torch="2.13", no_cache=True)
-    repair = repair_file(tmp_path / "net.py", (), settings, WantedRewrites(unsafe=True), text=text)
+    repair = repair_file(tmp_path / "net.py", (), settings, WantedRewrites(), text=text)
     assert repair.changed is not is_generated
 
 
@@ -177,15 +162,12 @@ class Net(torch.nn.Module):
 """
 
 
-def test_findings_that_start_at_one_place_each_have_an_outcome(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    path = tmp_path / "net.py"
-    path.write_text(SIZES, encoding="utf-8")
-    settings = load_settings(tmp_path, None, target_torch="2.13", no_cache=True)
+def test_findings_that_start_at_one_place_each_have_an_outcome(written: Written) -> None:
+    (path,), settings = written({"net.py": SIZES})
     found = check_paths([path], settings)
     places = [(one.rule, one.site.line, one.site.column) for one in found.findings]
     assert len(places) > len(set(places))
-    (repair,) = repair_found(found, settings, WantedRewrites(unsafe=True), jobs=1).files
+    (repair,) = repair_found(found, settings, WantedRewrites(), jobs=1).files
     outcomes = [*(one.finding for one in (*repair.applied, *repair.refused)), *repair.without]
     assert sorted(one.site.end_column for one in outcomes) == sorted(one.site.end_column for one in found.findings)
 
@@ -204,13 +186,10 @@ def f(x):
 """
 
 
-def test_what_only_check_finds_stays_and_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    path = tmp_path / "program.py"
-    path.write_text(GUESSED, encoding="utf-8")
-    settings = load_settings(tmp_path, no_cache=True)
+def test_what_only_check_finds_stays_and_says_why(written: Written) -> None:
+    (path,), settings = written({"program.py": GUESSED})
     (found,) = check_paths([path], settings, jobs=1).findings
-    (file,) = repair_paths([path], settings, WantedRewrites(unsafe=True), jobs=1).files
+    (file,) = repair_found(check_paths([path], settings, jobs=1), settings, WantedRewrites(), jobs=1).files
     (refused,) = file.refused
     assert (refused.finding.rule, refused.finding.site) == ("BRK101", found.site)
     assert {one.text for one in refused.reasons} == {GUESSED_VALUE}

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from breakscan.check.pipeline.rewrite_facts import Studies
-from breakscan.rulebook.config import load_settings
+from tests.fix.conftest import Written
 
 PROJECT = {
     "model.py": """import torch
@@ -40,14 +38,11 @@ def scaled(x: torch.Tensor):
 }
 
 
-def test_what_depends_on_a_changed_file_is_found_out_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    for name, text in PROJECT.items():
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    settings = load_settings(tmp_path, None, target_torch="2.13", no_cache=True)
-    roots, changed = [tmp_path / "model.py"], tmp_path / "ops.py"
+def test_what_depends_on_a_changed_file_is_found_out_again(written: Written) -> None:
+    files, settings = written(PROJECT)
+    roots, changed = files[:1], files[-1]
     # What `step` does, and with it what `scaled` does, is kept with steps.py, which does not change.
-    studies = Studies(settings, [tmp_path / name for name in PROJECT])
+    studies = Studies(settings, files)
 
     def rules(path: Path, text: str) -> list[str]:
         return [finding.rule for finding in studies.study(path, text, roots).findings]

@@ -15,11 +15,11 @@ from breakscan.fix.support.context import Edit, RewriteContext
 from breakscan.rulebook.config import load_settings
 
 
-def repaired(folder: Path, text: str, *, unsafe: bool = True) -> FileRepair:
+def repaired(folder: Path, text: str) -> FileRepair:
     path = folder / "program.py"
     path.write_text(text, encoding="utf-8")
     settings = replace(load_settings(folder, None, target_torch="2.13", no_cache=True), regions="all")
-    return repair_file(path, (), settings, WantedRewrites(unsafe=unsafe))
+    return repair_file(path, (), settings, WantedRewrites())
 
 
 def test_what_python_does_not_compile_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,13 +132,15 @@ READS_CODE = ("import inspect\n\nprint(inspect.getsource(f))", "from torch.overr
 
 
 def test_the_operator_of_a_builtin_is_safe(tmp_path: Path) -> None:
-    assert repaired(tmp_path, f"import torch\n\n\n{SAFE}", unsafe=False).changed
+    repair = repaired(tmp_path, f"import torch\n\n\n{SAFE}")
+    assert repair.safe != repair.before
 
 
 @pytest.mark.parametrize("line", READS_CODE)
 def test_in_a_file_that_reads_code_or_operations_no_edit_is_safe(tmp_path: Path, line: str) -> None:
     text = f"import torch\n\n\n{SAFE}\n\n{line}\n"
-    assert not repaired(tmp_path, text, unsafe=False).changed
+    repair = repaired(tmp_path, text)
+    assert repair.safe == repair.before
     (one,) = repaired(tmp_path, text).applied
     assert len(one.differences) == 1
 

@@ -49,7 +49,7 @@ def written(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> Rewrite
     monkeypatch.chdir(folder)
     (folder / "net.py").write_text(text, encoding="utf-8")
     settings = load_settings(folder, target_torch="2.13", no_cache=True)
-    return Rewrites((folder / "net.py",), settings, WantedRewrites(unsafe=True))
+    return Rewrites((folder / "net.py",), settings, WantedRewrites())
 
 
 def test_what_the_run_saw_of_values_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

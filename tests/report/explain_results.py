@@ -8,13 +8,7 @@ from typing import Any
 from report_results import text_of
 
 from breakscan.explanation.breaks import BreakSite, FunctionPart
-from breakscan.explanation.compilations import (
-    CacheUse,
-    CompiledFrame,
-    GuardLine,
-    Precompiled,
-    Specialisation,
-)
+from breakscan.explanation.compilations import CacheUse, CompiledFrame, GuardLine, Precompiled, Specialisation
 from breakscan.explanation.compile_targets import CompileTarget
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.exports import Export
@@ -26,14 +20,7 @@ from breakscan.explanation.rank_report import RankDifference, RankReport, exit_e
 from breakscan.explanation.recompiles import Recompile
 from breakscan.explanation.run_totals import Calls
 from breakscan.explanation.step_profile import StepProfile
-from breakscan.model.findings import (
-    ChangeKind,
-    Origin,
-    Place,
-    Severity,
-    Site,
-    Verdict,
-)
+from breakscan.model.findings import ChangeKind, Origin, Place, Severity, Site, Verdict
 from breakscan.model.problem import Caller, Price, Problem, ProblemKind, SharedCode
 from breakscan.model.remedy import Remedy, RemedyKind
 from breakscan.recording.parsers.guards import ParsedGuard

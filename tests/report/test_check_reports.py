@@ -165,11 +165,10 @@ def at(line: int, column: int = 9) -> Finding:
     [
         ([at(4)], "It hides 1 more finding (line 4), which appears once this one is fixed."),
         ([at(4), at(4, 20)], "It hides 2 more findings (line 4), which appear once this one is fixed."),
-        ([at(4), at(7), at(7, 20)], "It hides 3 more findings (lines 4, 7), which appear once this one is fixed."),
-        ([at(n) for n in range(4, 12)], "It hides 8 more findings (lines 4, 5, 6, 7, 8, 9, 10, 11), which appear once"),
+        ([at(4), at(7), at(7, 20)], "It hides 3 more findings (lines 4 and 7), which appear once this one is fixed."),
         (
             [at(n) for n in range(4, 13)],
-            "It hides 9 more findings (lines 4 to 12), which appear once this",
+            "It hides 9 more findings (lines 4, 5, 6, 7, 8, 9, 10 and 2 more lines), which",
         ),
     ],
 )

@@ -8,16 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from explain_results import (
-    BREAK,
-    COMPILE,
-    FRAME,
-    GRAPH,
-    IN_LIBRARY,
-    RAISES,
-    RECOMPILE,
-    explanation,
-)
+from explain_results import BREAK, COMPILE, FRAME, GRAPH, IN_LIBRARY, RAISES, RECOMPILE, explanation
 
 from breakscan.explanation.notices import RUNNING
 from breakscan.model.findings import Site

@@ -18,25 +18,11 @@ from breakscan.prove.changed_code import UnseenCode, UnseenKind
 from breakscan.prove.equal import Change, Part, ResultDifference
 from breakscan.prove.faster import Ratio
 from breakscan.prove.observation import Observation, ObservationKind
-from breakscan.prove.proof import (
-    Divergence,
-    Metrics,
-    NotApplied,
-    Proof,
-    ProofVerdict,
-    VariedDifference,
-    Verification,
-)
+from breakscan.prove.proof import Divergence, Metrics, NotApplied, Proof, ProofVerdict, VariedDifference, Verification
 from breakscan.prove.protocol import GraphOperation, Stage, Variation, VariedCall
 from breakscan.report.formats import VERIFY
 from breakscan.report.measurements import progress_words
-from breakscan.report.verify import (
-    ending_words,
-    headline,
-    not_applied_words,
-    steps,
-    verdict_words,
-)
+from breakscan.report.verify import ending_words, headline, not_applied_words, steps, verdict_words
 
 HOSTILE = "\x1b[31m<script>alert(1)</script>\u202e::error::"
 SITE = Site("net.py", 12, 12, 12, 23)

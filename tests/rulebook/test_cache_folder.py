@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,38 +21,35 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_by_default_it_lies_beside_the_configuration(project: Path) -> None:
-    (project / "pyproject.toml").write_text("[tool.breakscan]\n", encoding="utf-8")
-    assert load_settings(project / "src").cache_folder == project / ".breakscan_cache"
-
-
-def test_without_a_configuration_it_lies_in_the_working_directory(project: Path) -> None:
-    (project / "pyproject.toml").unlink()
-    assert load_settings(project).cache_folder == project / "src" / ".breakscan_cache"
-
-
-def test_the_configuration_names_it_relative_to_itself(project: Path) -> None:
-    assert load_settings(project / "src").cache_folder == project / "kept"
-
-
-def test_the_environment_goes_before_the_configuration(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("BREAKSCAN_CACHE_DIR", "here")
-    assert load_settings(project / "src").cache_folder == project / "src" / "here"
-    monkeypatch.setenv("BREAKSCAN_CACHE_DIR", "")
-    assert load_settings(project / "src").cache_folder == project / "kept"
-
-
-def test_an_option_goes_before_both(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("BREAKSCAN_CACHE_DIR", "here")
-    assert load_settings(project, cache_dir=Path("../there")).cache_folder == project / "there"
-    assert load_settings(project, no_cache=True).cache_folder is None
-
-
-def test_the_home_folder_can_be_meant(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", str(project / "home"))
-    monkeypatch.setenv("USERPROFILE", str(project / "home"))
-    (project / "pyproject.toml").write_text("[tool.breakscan]\ncache-dir = '~/kept'\n", encoding="utf-8")
-    assert load_settings(project).cache_folder == project / "home" / "kept"
+@pytest.mark.parametrize(
+    ("configuration", "environment", "options", "folder"),
+    [
+        ("", None, {}, ".breakscan_cache"),
+        (None, None, {}, "src/.breakscan_cache"),
+        ("cache-dir = 'kept'", None, {}, "kept"),
+        ("cache-dir = '~/kept'", None, {}, "home/kept"),
+        ("cache-dir = 'kept'", "here", {}, "src/here"),
+        ("cache-dir = 'kept'", "", {}, "kept"),
+        ("cache-dir = 'kept'", "here", {"cache_dir": Path("../there")}, "there"),
+        ("cache-dir = 'kept'", "here", {"no_cache": True}, None),
+    ],
+)
+def test_options_go_before_the_environment_and_that_before_the_configuration(
+    project: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    configuration: str | None,
+    environment: str | None,
+    options: dict[str, Any],
+    folder: str | None,
+) -> None:
+    for name in ("HOME", "USERPROFILE"):
+        monkeypatch.setenv(name, str(project / "home"))
+    (project / "pyproject.toml").write_text(f"[tool.breakscan]\n{configuration}\n", encoding="utf-8")
+    if configuration is None:
+        (project / "pyproject.toml").unlink()
+    if environment is not None:
+        monkeypatch.setenv("BREAKSCAN_CACHE_DIR", environment)
+    assert load_settings(project / "src", **options).cache_folder == (project / folder if folder else None)
 
 
 @pytest.mark.parametrize("value", ["3", "''", "true", "['kept']", '"a\\u0000b"'])

@@ -84,15 +84,6 @@ def test_the_nearest_file_with_a_table_counts(project: Path) -> None:
     assert load_settings(inner).root == inner.parent
 
 
-def test_a_named_file_counts_wherever_it_lies(project: Path) -> None:
-    write(project, "[tool.breakscan]\nfullgraph = true\n")
-    other = project / "ci" / "strict.toml"
-    other.parent.mkdir()
-    other.write_text("[tool.breakscan]\nregions = 'roots'\n", encoding="utf-8")
-    settings = load_settings(project, other)
-    assert (settings.regions, settings.fullgraph, settings.root) == ("roots", False, other.parent)
-
-
 def test_options_replace_and_exclude_and_ignore_add(project: Path) -> None:
     write(project, '[tool.breakscan]\nregions = "all"\nselect = ["BRK1"]\nignore = ["BRK101"]\nexclude = ["a.py"]\n')
     settings = load_settings(project, regions="roots", exclude=("b.py",), ignore=("BRK1",), fullgraph=None)

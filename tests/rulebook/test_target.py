@@ -41,19 +41,31 @@ def test_a_folder_that_happens_to_be_called_torch_is_no_torch(fake_torch: Path) 
     assert installed_torch() is None
 
 
-def test_the_configured_version_comes_first(tmp_path: Path, fake_torch: Path) -> None:
-    (fake_torch / "version.py").write_text("__version__ = '2.11.0'\n", encoding="utf-8")
-    (tmp_path / "pyproject.toml").write_text("[tool.breakscan]\ntarget-torch = '2.12.1'\n", encoding="utf-8")
-    target = resolve_target(load_settings(tmp_path))
-    assert (target.torch, target.source) == ("2.12", "config")
-    target = resolve_target(load_settings(tmp_path, target_torch="2.13"))
-    assert (target.torch, target.source) == ("2.13", "option")
-
-
-def test_then_the_installed_one(tmp_path: Path, fake_torch: Path) -> None:
-    (fake_torch / "version.py").write_text("__version__ = '9.1.0'\n", encoding="utf-8")
-    target = resolve_target(Settings(root=tmp_path))
-    assert (target.torch, target.source, target.ledger) == ("9.1", "installed", measured_versions()[-1])
+@pytest.mark.parametrize(
+    ("option", "configured", "installed", "torch", "source"),
+    [
+        ("2.13", "2.12.1", "2.11.0", "2.13", "option"),
+        (None, "2.12.1", "2.11.0", "2.12", "config"),
+        (None, None, "9.1.0", "9.1", "installed"),
+        (None, None, None, measured_versions()[-1], "newest measured"),
+    ],
+)
+def test_the_first_that_is_known_counts(
+    tmp_path: Path,
+    fake_torch: Path,
+    option: str | None,
+    configured: str | None,
+    installed: str | None,
+    torch: str,
+    source: str,
+) -> None:
+    if configured:
+        text = f"[tool.breakscan]\ntarget-torch = '{configured}'\n"
+        (tmp_path / "pyproject.toml").write_text(text, encoding="utf-8")
+    if installed:
+        (fake_torch / "version.py").write_text(f"__version__ = '{installed}'\n", encoding="utf-8")
+    target = resolve_target(load_settings(tmp_path, target_torch=option))
+    assert (target.torch, target.source, target.ledger) == (torch, source, ledger_version_for(torch))
 
 
 def test_an_installed_torch_without_a_compiler_is_no_target(tmp_path: Path, fake_torch: Path) -> None:
@@ -61,12 +73,6 @@ def test_an_installed_torch_without_a_compiler_is_no_target(tmp_path: Path, fake
     with pytest.raises(ConfigError, match=r"the installed torch 1\.13 has no torch.compile: set target-torch to"):
         resolve_target(Settings(root=tmp_path))
     assert resolve_target(Settings(root=tmp_path, target_torch="2.13")).torch == "2.13"
-
-
-def test_then_the_newest_that_was_measured(tmp_path: Path, fake_torch: Path) -> None:
-    target = resolve_target(Settings(root=tmp_path))
-    newest = measured_versions()[-1]
-    assert (target.torch, target.source, target.ledger) == (newest, "newest measured", newest)
 
 
 def test_the_ledger_is_the_one_that_speaks_for_the_target(tmp_path: Path) -> None:

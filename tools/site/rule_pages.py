@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from breakscan.fix.registry import described
+from breakscan.fix.rewrites import described
 from breakscan.model.findings import Kind, Mode, Place, Verdict
 from breakscan.report.rules import MEANING, MODES, MODES_OF_KINDS, PLACES
 from breakscan.rulebook.document import FAMILIES, Rule

@@ -17,12 +17,12 @@ from breakscan.fix.result import EXCEPTIONS, Effect, differs
 from breakscan.fix.support import matchers as m
 from breakscan.fix.support.assignments import reads_of
 from breakscan.fix.support.build import call, copied, inverted, method
-from breakscan.fix.support.checks import block_of, breaking, compiling, guard_of
-from breakscan.fix.support.context import Declined, Edit, RewriteContext
+from breakscan.fix.support.checks import block_of, breaking, compiling, is_caught
+from breakscan.fix.support.context import Declined, Edit, OtherForm, RewriteContext
 from breakscan.fix.support.operators import cuts_gradient
 from breakscan.fix.support.purity import why_missed
 from breakscan.fix.support.tensor_test import When, not_python, tensor_test
-from breakscan.fix.support.walking import findall
+from breakscan.fix.support.walking import findall, walk
 
 _FAILURE = differs(
     "in compiled code, a failure is a RuntimeError with a constant text, or a device-side assert on CUDA", *EXCEPTIONS
@@ -41,14 +41,15 @@ def rewrite(context: RewriteContext) -> Edit:
         return _of_assert(context, assertion)
     if (number := _checked_number(context)) is not None:
         return number
-    guard = guard_of(context)
-    raised, before = _raises(guard)
+    guard = _guard_of(context)
+    raised, before = _raises(context, guard)
     if (reason := why_missed(context, guard.test)) is not None:
         raise Declined(f"compiled code would skip the original test, and {reason}")
     text = _message(context, raised, before)
     if context.finding.mode.exports and context.fact(guard.test).kind == "number":
         return _in_front(context, guard, guard, [When(not_python(guard.test), False)], None, text)
-    block: Sequence[cst.CSTNode] = [guard] if _is_elif(context, guard) else block_of(context, guard)
+    is_elif = isinstance(context.parent(guard), cst.If)
+    block: Sequence[cst.CSTNode] = [guard] if is_elif else block_of(context, guard)
     if (culprit := breaking(context, block[:-1])) is not None:
         raise Declined(f"the check needs `{culprit}`, which breaks the graph itself")
     check = tensor_test(context, guard.test, negated=True)
@@ -56,14 +57,33 @@ def rewrite(context: RewriteContext) -> Edit:
     return replace(edit, differences=[*edit.differences, *check.differences()])
 
 
-def _raises(guard: cst.If) -> tuple[cst.Raise, Sequence[cst.CSTNode]]:
-    """The `raise` of a check, and the assignments before it.  Declines if it does more."""
+def _guard_of(context: RewriteContext) -> cst.If:
+    """The ``if`` whose test is at the site and that then raises.  Declines if there is none."""
+    child = context.node
+    for above in context.around():
+        if isinstance(above, cst.If):
+            if child is not above.test or not any(isinstance(one, cst.Raise) for one in walk(above.body)):
+                break
+            return above
+        if isinstance(above, cst.BaseSmallStatement | cst.BaseCompoundStatement | cst.Lambda):
+            break
+        child = above
+    raise OtherForm("this is not the test of an `if` that raises")
+
+
+_ASSIGNMENT = m.SimpleStatementLine(body=[m.Assign(targets=[m.AssignTarget(m.Name())])])
+
+
+def _raises(context: RewriteContext, guard: cst.If) -> tuple[cst.Raise, Sequence[cst.CSTNode]]:
+    """The `raise` of a check, and the assignments before it.  Declines if it does more, or if it may be caught."""
+    *before, last = guard.body.body
+    raised = last.body[0] if isinstance(last, cst.SimpleStatementLine) and len(last.body) == 1 else None
+    if not isinstance(raised, cst.Raise) or not all(m.matches(one, _ASSIGNMENT) for one in before):
+        raise Declined("the `if` does more than raise an exception")
+    if is_caught(context, guard):
+        raise Declined("the exception may be caught in this function")
     if guard.orelse is not None:
         raise Declined("the check has an `else` branch")
-    *before, last = guard.body.body
-    raised = _raised(last)
-    if raised is None or not all(_is_assignment(one) for one in before):
-        raise Declined("the `if` does more than raise an exception")
     return raised, before
 
 
@@ -79,7 +99,7 @@ def _checked_number(context: RewriteContext) -> Edit | None:
     guard, *others = {context.enclosing(cst.If, one) for one in reads_of(context, name, context.line())}
     if others or guard is None or not m.matches(guard.test, _COMPARED):
         return None
-    raised, before = _raises(guard)
+    raised, before = _raises(context, guard)
     if (reason := why_missed(context, guard.test)) is not None:
         raise Declined(f"compiled code would skip the original test, and {reason}")
     edit = _in_front(context, guard, guard, [], inverted(guard.test), _message(context, raised, before))
@@ -141,22 +161,6 @@ def _conditional(
     checked = call(context.imported("torch._check"), first.test, *said)
     line = cst.SimpleStatementLine([cst.Expr(checked)])
     return [line, *_conditional(context, others, tensor, text)]
-
-
-def _is_elif(context: RewriteContext, guard: cst.If) -> bool:
-    return isinstance(context.parent(guard), cst.If)
-
-
-def _raised(statement: cst.CSTNode) -> cst.Raise | None:
-    if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1:
-        small = statement.body[0]
-        return small if isinstance(small, cst.Raise) else None
-    return None
-
-
-def _is_assignment(statement: cst.CSTNode) -> bool:
-    assigned = m.SimpleStatementLine(body=[m.Assign(targets=[m.AssignTarget(m.Name())])])
-    return m.matches(statement, assigned)
 
 
 def _message(context: RewriteContext, raised: cst.Raise, before: Sequence[cst.CSTNode]) -> cst.BaseExpression | None:

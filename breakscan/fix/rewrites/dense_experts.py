@@ -297,21 +297,7 @@ class _Loop:
         name = m.Name(self.loop.target.value)
         return m.matches(small, m.Assign([m.AssignTarget(name)], m.Subscript(name, [_ZERO])))
 
-    def _is_no_expert(self, one: cst.If) -> bool:
-        """``if i == n: continue``, where ``n`` is the number of experts, which no expert has."""
-        if self.listed is None or not isinstance(self.loop.target, cst.Name) or one.orelse is not None:
-            return False
-        test = m.Comparison(m.Name(self.loop.target.value), [m.ComparisonTarget(m.Equal())])
-        skips = m.If(body=m.IndentedBlock([m.SimpleStatementLine([m.Continue()])]))
-        if not m.matches(one.test, test) or not m.matches(one, skips):
-            return False
-        last = cst.ensure_type(one.test, cst.Comparison).comparisons[0].comparator
-        return self.context.plain(last) == self._classes()
-
     def _if(self, one: cst.If) -> Sequence[cst.BaseStatement]:
-        if self._is_no_expert(one):
-            self.changes[one] = None
-            return []
         selects = tells_rows(self.context, self.rows, one.test)
         if selects is None or one.orelse is not None or not isinstance(one.body, cst.IndentedBlock):
             raise Declined(f"`{self.context.plain(one.test)}` is not a test for rows without an `else`")
@@ -478,8 +464,6 @@ class _Loop:
             raise Declined(f"`{listed.name}` is used for more than the loop")
         if self._mask_names().isdisjoint(name for one in self._made_from(listed.value) for name in read(one)):
             raise Declined(f"`{listed.name}` is not computed from the mask")
-        if len(context.siblings(listed.line)[0]) == 1:
-            raise Declined(f"the line with `{listed.name}` is the only one in its block")
         self.changes[self.loop.iter] = build.call(build.expression("range"), build.expression(count))
         self.changes[listed.line] = None
 
@@ -562,7 +546,3 @@ class _Loop:
             owner = cst.ensure_type(one, cst.Subscript).value
             if self.context.fact(owner).kind == "module":
                 yield self.context.plain(owner)
-        for one in findall(self.loop.body, m.Call(func=m.Name("getattr"))):
-            first = cst.ensure_type(one, cst.Call).args[0].value
-            if name in read(one) and self.context.fact(first).kind == "module":
-                yield self.context.plain(first)

@@ -15,7 +15,7 @@ from breakscan.fix.result import differs
 from breakscan.fix.support import matchers as m
 from breakscan.fix.support.context import Declined, Edit, RewriteContext
 from breakscan.fix.support.operators import called, what_costs
-from breakscan.fix.support.walking import code_children, findall, nodes_of, written
+from breakscan.fix.support.walking import findall, nodes_of, written
 from breakscan.model.findings import Confidence, Kind
 
 FEWEST_BREAKS = 2
@@ -28,7 +28,6 @@ _LIBRARY = frozenset(
     }
 )
 _BUILTINS = frozenset(dir(builtins))
-_OWN = (cst.FunctionDef, cst.Lambda, cst.ClassDef)
 
 
 def rewrite(context: RewriteContext) -> Edit:
@@ -46,12 +45,12 @@ def rewrite(context: RewriteContext) -> Edit:
     name = function.name.value
     region = context.finding.region
     starts = region is not None and region.entry == context.finding.function
-    if name in ENTRIES or (starts and not findall(context.tree.module, _call_of(name))):
+    called_here = m.Call(func=m.Name(name) | m.Attribute(attr=m.Name(name)))
+    if name in ENTRIES or (starts and not findall(context.tree.module, called_here)):
         raise Declined(f"`{name}` is the function that is compiled")
     if any(isinstance(one, cst.FunctionDef | cst.Lambda) for one in context.around(function)):
         raise Declined("the function is nested in another function")
-    yields = findall(function, m.Yield() | m.Await()) and any(map(_yields, function.body.body))
-    if function.asynchronous is not None or yields:
+    if function.asynchronous is not None or findall(function, m.Yield() | m.Await()):
         raise Declined("the function yields or awaits")
     for decorator in function.decorators:
         if "torch" in (context.dotted(_called(decorator)) or context.code(decorator.decorator)):
@@ -96,19 +95,6 @@ def _parameters(context: RewriteContext) -> list[str]:
     return [one.name.value for one in found if isinstance(one, cst.Param)]
 
 
-def _call_of(name: str) -> m.BaseMatcherNode:
-    return m.Call(func=m.Name(name) | m.Attribute(attr=m.Name(name)))
-
-
 def _called(decorator: cst.Decorator) -> cst.BaseExpression:
     made = decorator.decorator
     return made.func if isinstance(made, cst.Call) else made
-
-
-def _yields(node: cst.CSTNode) -> bool:
-    """True if a part of a function yields or awaits, outside inner functions."""
-    if isinstance(node, cst.Yield | cst.Await):
-        return True
-    if isinstance(node, _OWN):
-        return False
-    return any(map(_yields, code_children(node)))

@@ -35,8 +35,7 @@ def rewrite(context: RewriteContext) -> Edit:
     if len(tensors) != 1:
         raise Declined("it is not known which index is a 0-d tensor" if not tensors else "two indices are tensors")
     index = tensors[0]
-    if not context.fact(node.value).is_tensor:
-        raise Declined(f"`{context.code(node.value)}` is not known to be a tensor")
+    context.require_tensor(node.value)
     if context.fact(index).dtype == "bool":
         raise OtherForm(f"`{context.code(index)}` is a mask")
     if context.fact(index).dtype != "int" and not _is_no_mask(context, index):
@@ -67,8 +66,6 @@ def element_edit(
     elements[position] = elements[position].with_changes(slice=cst.Index(row))
     element = cst.Subscript(operand(node.value), elements)
     above = context.parent(node)
-    if isinstance(above, cst.Element) and context.enclosing(cst.AssignTarget) is not None:
-        raise Declined("several targets are assigned at once")
     if isinstance(above, cst.AssignTarget) or (isinstance(above, cst.AugAssign) and above.target is node):
         assign = context.parent(above) if isinstance(above, cst.AssignTarget) else above
         value = cst.ensure_type(assign, cst.Assign).value if isinstance(above, cst.AssignTarget) else above.value

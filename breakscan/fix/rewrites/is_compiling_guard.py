@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import libcst as cst
 
 from breakscan.fix.result import Effect, differs
-from breakscan.fix.support.checks import and_not_compiling, block_of, breaking, guarded, is_caught, not_compiling
+from breakscan.fix.support.checks import and_not_compiling, block_of, breaking, is_caught, not_compiling
 from breakscan.fix.support.context import Declined, Edit, OtherForm, Replacement, RewriteContext, Statement
 from breakscan.fix.support.purity import is_line_or_record, is_reporting, why_missed, why_shown
 
@@ -132,7 +132,11 @@ def _under_guard(context: RewriteContext, statements: Sequence[Statement]) -> di
     if isinstance(owner, cst.Else):
         above = [line.deep_clone() for line in owner.leading_lines]
         return {owner: cst.If(not_compiling(context), owner.body.deep_clone(), leading_lines=above)}
-    return {first: guarded(context, statements), **dict.fromkeys(others)}
+    # What is above them stays above the guard.
+    inner = [one.deep_clone() for one in statements]
+    inner[0] = inner[0].with_changes(leading_lines=())
+    guard = cst.If(not_compiling(context), cst.IndentedBlock(inner), leading_lines=first.leading_lines)
+    return {first: guard, **dict.fromkeys(others)}
 
 
 def _whole_owner(context: RewriteContext, statements: Sequence[Statement]) -> cst.If | cst.Else | None:

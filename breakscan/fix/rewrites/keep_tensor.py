@@ -49,8 +49,7 @@ def rewrite(context: RewriteContext) -> Edit:
     text = context.code(tensor)
     if findall(tensor, m.Name("np") | m.Name("numpy") | m.Attribute(attr=m.Name("numpy"))):
         raise Declined(f"`{text}` is a NumPy array, not a tensor")
-    if not context.fact(tensor).is_tensor:
-        raise Declined(f"`{text}` is not known to be a tensor")
+    context.require_tensor(tensor)
     made, dtype = _converted(context, tensor, conversions)
     above = context.parent(node)
     element = context.parent(above) if isinstance(above, cst.Index) else None
@@ -70,8 +69,6 @@ def rewrite(context: RewriteContext) -> Edit:
         is_log = not uses.is_read and isinstance(tensor, cst.Name)
         if not is_log or is_changed_in_place(context, cst.ensure_type(tensor, cst.Name).value):
             made = method(made, "clone")
-    if isinstance(above, cst.Comparison | cst.ComparisonTarget) and not conversions:
-        made = tensor  # No gradient flows through a comparison.
     if isinstance(above, cst.BinaryOperation | cst.UnaryOperation | cst.Comparison | cst.ComparisonTarget):
         made = operand(made)
     return Edit({node: made}, list(uses.differences))
@@ -178,8 +175,6 @@ class Uses:
             self._in_assignment(above)
         elif isinstance(above, cst.AugAssign):
             self._in_augmented(above)
-        elif isinstance(above, cst.Assert) and above.test is node and self.dtype == "bool":
-            self._in_assert(above)
         elif isinstance(above, cst.Return | _CONTAINERS):
             self._in_return(above, node)
         else:
@@ -242,12 +237,7 @@ class Uses:
             if self.dtype != "float" or not all(is_number(self.context, one) for one in others):
                 raise Declined(f"`{self.context.code(call)}` may return a number or a tensor")
             self.follow(call)
-        elif function == "builtins.abs":
-            self._must_be_no_bool(call)
-            self.follow(call)
-        elif (function == "torch.full" and (keyword == "fill_value" or call.args.index(arg) == 1)) or (
-            function == "torch.where" and keyword is None and call.args.index(arg) > 0
-        ):
+        elif function == "torch.where" and keyword is None and call.args.index(arg) > 0:
             return
         elif not takes_alike(self.context, call, arg) or (not is_method and call.args[0] is arg):
             raise Declined(f"`{text}` may need a Python number")
@@ -255,8 +245,7 @@ class Uses:
             raise Declined(f"`{keyword}` of `{text}` must be a Python number")
         else:
             owner = call.func.value if is_method and isinstance(call.func, cst.Attribute) else call.args[0].value
-            if not self.context.fact(owner).is_tensor:
-                raise Declined(f"`{self.context.code(owner)}` is not known to be a tensor")
+            self.context.require_tensor(owner)
 
     def _in_assignment(self, above: cst.Assign) -> None:
         line, target = self.context.parent(above), above.targets[0].target

@@ -33,8 +33,7 @@ def rewrite(context: RewriteContext) -> Edit:
         mask = _matrix_of(context, context.node)
     if (reason := why_not_pure(context, mask)) is not None:
         raise Declined(reason)
-    if not context.fact(mask).is_tensor:
-        raise Declined(f"`{context.plain(mask)}` is not known to be a tensor")
+    context.require_tensor(mask)
     above = _above(context, context.node)
     if not rows and isinstance(above, cst.Subscript) and above.value is not context.node:
         return _store(context, above, mask)

@@ -28,7 +28,6 @@ from breakscan.fix.support.masked import (
 )
 from breakscan.fix.support.purity import is_local, refuse_breaks_in
 
-_OPERATORS: dict[type[cst.BaseAugOp], cst.BaseBinaryOp] = {**AUGMENTED, cst.BitXorAssign: cst.BitXor()}
 _OUTSIDE = differs(
     "all elements are computed: gradients may become NaN, and neither dtypes that differ nor backward() may raise",
     *(Effect.GRADIENTS, Effect.DTYPES, Effect.STRIDES, Effect.NO_LONGER_RAISES),
@@ -54,8 +53,7 @@ def _of_assignment(context: RewriteContext, small: cst.Assign, leaf: Leaf) -> Ed
         raise kind("the selected elements are not assigned with the same mask, as in `y[mask] = x[mask]`")
     if len(small.targets) > 1:
         raise Declined("several targets are assigned at once")
-    if not context.fact(target.owner).is_tensor:
-        raise Declined(f"`{context.plain(target.owner)}` is not known to be a tensor")
+    context.require_tensor(target.owner)
     found = masked(context, small.value, leaf.mask)
     if not any(one.node is leaf.node for one in found.leaves):
         raise Declined("the selected elements are reduced to a single value")
@@ -65,7 +63,7 @@ def _of_assignment(context: RewriteContext, small: cst.Assign, leaf: Leaf) -> Ed
 
 
 def _of_augmented(context: RewriteContext, small: cst.AugAssign, leaf: Leaf) -> Edit:
-    operator = _OPERATORS.get(type(small.operator))
+    operator = AUGMENTED.get(type(small.operator))
     if operator is None:
         raise Declined("the operator may raise where the mask is False")
     others: list[Leaf] = []

@@ -14,7 +14,7 @@ import libcst as cst
 from breakscan.fix.result import Effect, differs
 from breakscan.fix.rewrites.keep_tensor import Uses
 from breakscan.fix.support import matchers as m
-from breakscan.fix.support.build import binary, call, method, operand, statements, with_leading_lines
+from breakscan.fix.support.build import binary, call, method, operand, with_leading_lines
 from breakscan.fix.support.context import Declined, Edit, Replacement, RewriteContext
 from breakscan.fix.support.walking import findall
 
@@ -41,7 +41,9 @@ def rewrite(context: RewriteContext) -> Edit:
             raise Declined(f"`{context.code(one)}` may name the number elsewhere")
     value = cst.ensure_type(line.body[0], cst.Assign).value
     tensor = context.code(context.imported("torch.tensor"))
-    (made,) = statements(f'{own}.register_buffer("{name}", {tensor}({context.code(value)}), persistent=False)')
+    made: cst.BaseStatement = cst.parse_statement(
+        f'{own}.register_buffer("{name}", {tensor}({context.code(value)}), persistent=False)'
+    )
     made = with_leading_lines(made, line).with_changes(trailing_whitespace=line.trailing_whitespace)
     uses = Uses(context, "int", context.code(target))
     replace: dict[cst.CSTNode, Replacement] = {line: made}

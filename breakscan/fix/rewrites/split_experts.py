@@ -35,7 +35,8 @@ def rewrite(context: RewriteContext) -> Edit:
     sizes = _named(context, node)
     if sizes is not None:
         replace[context.line()] = None
-        if not m.matches(counts, m.Name(sizes.value)) and not _is_one(context, counts):
+        is_same = isinstance(counts, cst.Name) and is_bound_once(context, counts.value)
+        if not is_same and not m.matches(counts, m.Name(sizes.value)):
             raise Declined(f"`{context.plain(counts)}` may have other values at the split")
     split, rows = _split(context, sizes or node)
     parts = _named(context, split) or split
@@ -69,10 +70,6 @@ def _named(context: RewriteContext, value: cst.CSTNode) -> cst.Name | None:
     if len(small.targets) > 1 or len(reads) != 1:
         raise OtherForm(f"`{context.plain(target)}` is used for more than a split")
     return reads[0]
-
-
-def _is_one(context: RewriteContext, node: cst.BaseExpression) -> bool:
-    return isinstance(node, cst.Name) and is_bound_once(context, node.value)
 
 
 def _split(context: RewriteContext, sizes: cst.CSTNode) -> tuple[cst.Call, cst.Name]:

@@ -12,19 +12,10 @@ from dataclasses import dataclass
 import libcst as cst
 
 from breakscan.fix.result import Effect, differs
+from breakscan.fix.support import build
 from breakscan.fix.support import matchers as m
 from breakscan.fix.support.assignments import is_needed_outside
-from breakscan.fix.support.build import (
-    AUGMENTED,
-    assignment,
-    binary,
-    call,
-    copied,
-    is_inverted,
-    joined_and,
-    with_leading_lines,
-)
-from breakscan.fix.support.context import Declined, Edit, OtherForm, Replacement, RewriteContext
+from breakscan.fix.support.context import Declined, Edit, NotKnown, OtherForm, Replacement, RewriteContext
 from breakscan.fix.support.operators import operator_of, poles, what_costs, written_number
 from breakscan.fix.support.purity import refuse_breaks_in, why_may_raise, why_not_pure
 from breakscan.fix.support.tensor_test import TensorTest, tensor_test
@@ -85,9 +76,9 @@ def choice(
     for one, other in ((yes, no), (no, yes)):
         if _resizes(one, context.code(other), context):
             raise Declined(f"`{context.code(one)}` has another size than `{context.code(other)}`")
-    if is_inverted(test):
-        test, yes, no = copied(cst.ensure_type(test, cst.UnaryOperation).expression), no, yes
-    return call(context.imported("torch.where"), test, yes, no)
+    if build.is_inverted(test):
+        test, yes, no = build.copied(cst.ensure_type(test, cst.UnaryOperation).expression), no, yes
+    return build.call(context.imported("torch.where"), test, yes, no)
 
 
 def _resizes(source: cst.BaseExpression, tensor: str, context: RewriteContext) -> bool:
@@ -115,7 +106,7 @@ def _value(context: RewriteContext, source: cst.BaseExpression) -> cst.BaseExpre
     if fact.is_number:
         raise Declined(f"`{code}` is a Python number, not a tensor")
     if not fact.is_tensor or fact.optional:
-        raise Declined(f"`{code}` is not known to be a tensor")
+        raise NotKnown(f"`{code}` is not known to be a tensor")
     refuse_breaks_in(context, source)
     _always_computed(context, source)
     return source
@@ -214,8 +205,8 @@ class _Branch:
             [cst.Return(self._chosen_return([*self.arms, _Arm(None, rest)]))]
         )
         if kept:
-            kept[0] = with_leading_lines(kept[0], self.node)
-        new = with_leading_lines(new, self.node if last is behind[0] and not kept else last)
+            kept[0] = build.with_leading_lines(kept[0], self.node)
+        new = build.with_leading_lines(new, self.node if last is behind[0] and not kept else last)
         return {self.node: kept or None, last: new}
 
     def _assignments(self) -> Mapping[cst.CSTNode, Replacement]:
@@ -232,7 +223,7 @@ class _Branch:
         lines = self._kept(self.arms, merged)
         tests = self._tests(merged, lines)
         for name in merged:
-            lines.append(assignment(cst.Name(name), self._chosen(name, arms, tests)))
+            lines.append(build.assignment(cst.Name(name), self._chosen(name, arms, tests)))
         return self._in_place_of_node(lines)
 
     # -- values -------------------------------------------------------------------------------------------------
@@ -246,7 +237,7 @@ class _Branch:
         if fact is None:
             raise Declined(f"`{name}` may have no value before the `if`")
         if not fact.is_tensor or fact.optional:
-            raise Declined(f"`{name}` is not known to be a tensor")
+            raise NotKnown(f"`{name}` is not known to be a tensor")
         return cst.Name(name)
 
     def _chosen(self, name: str, arms: Sequence[_Arm], tests: Sequence[cst.BaseExpression]) -> cst.BaseExpression:
@@ -293,11 +284,9 @@ class _Branch:
             return tests
         names: list[cst.BaseExpression] = []
         for test in tests:
-            is_opposite = is_inverted(test)
-            value = cst.ensure_type(test, cst.UnaryOperation).expression if is_opposite else test
             name = fresh_name(self.function, "condition" if len(tests) == 1 else f"condition_{len(names) + 1}")
-            lines.append(assignment(name, copied(value)))
-            names.append(cst.UnaryOperation(cst.BitInvert(), name) if is_opposite else name)
+            lines.append(build.assignment(name, build.copied(test)))
+            names.append(name)
         return names
 
     # -- lines --------------------------------------------------------------------------------------------------
@@ -340,16 +329,15 @@ class _Branch:
             return {self.node: lines}
         block = cst.IndentedBlock(lines)
         if not is_elif:
-            return {self.node: cst.If(joined_and(self.static), block, leading_lines=above)}
+            return {self.node: cst.If(build.joined_and(self.static), block, leading_lines=above)}
         if self.static:
-            block = cst.IndentedBlock([cst.If(joined_and(self.static), block)])
+            block = cst.IndentedBlock([cst.If(build.joined_and(self.static), block)])
         return {self.node: cst.Else(block, leading_lines=above)}
 
 
 # -- the sides of an if ---------------------------------------------------------------------------------------------
 
 
-_OPERATORS: dict[type[cst.BaseAugOp], cst.BaseBinaryOp] = {**AUGMENTED, cst.MatrixMultiplyAssign: cst.MatrixMultiply()}
 _BLOCKS = {
     cst.If: "another `if`",
     cst.For: "a loop",
@@ -374,7 +362,7 @@ class Assigned:
         """New code for the value."""
         if self.operator is None:
             return self.value
-        return binary(cst.Name(self.name), self.operator.deep_clone(), self.value)
+        return build.binary(cst.Name(self.name), self.operator.deep_clone(), self.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -446,7 +434,7 @@ def _assignment(
         target, value = small.target, small.value
     elif isinstance(small, cst.AugAssign):
         target, value = small.target, small.value
-        operator = _OPERATORS.get(type(small.operator))
+        operator = build.AUGMENTED.get(type(small.operator))
         if operator is None:
             raise Declined(f"the operator of `{context.code(small)}` is not supported")
     else:

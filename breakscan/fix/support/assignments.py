@@ -168,7 +168,8 @@ def _writes_elsewhere(above: cst.CSTNode, node: cst.CSTNode, name: str) -> bool:
     if isinstance(above, _LOOPS):
         return name in written(above)
     if isinstance(above, cst.With | cst.Match):
-        return node not in _items(above) and _binds_ahead(above, name)
+        header = above.items if isinstance(above, cst.With) else (above.subject,)
+        return node not in header and _binds_ahead(above, name)
     return isinstance(above, cst.Try | cst.TryStar) and node is not above.body and name in written(above)
 
 
@@ -189,10 +190,6 @@ def _declared(function: cst.FunctionDef) -> frozenset[str]:
 def _has_walrus(node: cst.SimpleStatementLine | cst.If | cst.While, name: str) -> bool:
     part = node if isinstance(node, cst.SimpleStatementLine) else node.test
     return bool(findall(part, m.NamedExpr(target=m.Name(name))))
-
-
-def _items(node: cst.With | cst.Match) -> tuple[cst.CSTNode, ...]:
-    return tuple(node.items) if isinstance(node, cst.With) else (node.subject,)
 
 
 def _binds_ahead(node: cst.With | cst.Match, name: str) -> bool:
@@ -265,14 +262,11 @@ class _Places(cst.CSTVisitor):
             self.runs_later |= any(item.name.value == self.name for item in node.names)
         elif isinstance(node, cst.FunctionDef | cst.ClassDef | cst.Lambda | cst.GeneratorExp):
             self.runs_later |= self.name in read(node)
-        elif self._may_be_read(node) and self.name in read(node):
-            self.found.append(node)
+        elif not self._in_line and isinstance(node, cst.SimpleStatementLine | cst.BaseExpression):
+            # A line, or an expression of the head of a compound statement.
+            self.found += [node] if self.name in read(node) else []
         self._in_line |= isinstance(node, cst.SimpleStatementLine)
         return True
-
-    def _may_be_read(self, node: cst.CSTNode) -> bool:
-        """True if a node is a line, or an expression of the head of a compound statement."""
-        return not self._in_line and isinstance(node, cst.SimpleStatementLine | cst.BaseExpression)
 
     def on_leave(self, original_node: cst.CSTNode) -> None:
         if isinstance(original_node, cst.SimpleStatementLine):

@@ -18,6 +18,7 @@ AUGMENTED: dict[type[cst.BaseAugOp], cst.BaseBinaryOp] = {
     cst.PowerAssign: cst.Power(),
     cst.BitAndAssign: cst.BitAnd(),
     cst.BitOrAssign: cst.BitOr(),
+    cst.BitXorAssign: cst.BitXor(),
 }
 """The operator of an augmented assignment that works element by element."""
 _ATOMS = (cst.Name, cst.Attribute, cst.Call, cst.Subscript, cst.BaseNumber, cst.SimpleString, cst.List, cst.Dict)
@@ -26,7 +27,7 @@ _ATOMS = (cst.Name, cst.Attribute, cst.Call, cst.Subscript, cst.BaseNumber, cst.
 def copied(node: cst.BaseExpression) -> cst.BaseExpression:
     """A copy of an expression, without the parentheses around it, unless they hold it together over several lines."""
     made = _bare(node)
-    if not node.lpar or made.lpar or "\n" not in (code := _code(made)):
+    if not node.lpar or made.lpar or "\n" not in (code := cst.Module([]).code_for_node(made)):
         return made
     try:
         cst.parse_expression(code)
@@ -39,10 +40,6 @@ def _bare(node: cst.BaseExpression) -> cst.BaseExpression:
     """A copy of an expression without the parentheses around it, for a place between brackets."""
     made = node.deep_clone()
     return made.with_changes(lpar=(), rpar=()) if not isinstance(made, cst.Tuple | cst.GeneratorExp) else made
-
-
-def _code(node: cst.CSTNode) -> str:
-    return cst.Module([]).code_for_node(node)
 
 
 def operand(node: cst.BaseExpression) -> cst.BaseExpression:
@@ -97,26 +94,14 @@ def _with_operator(test: cst.Comparison, operator: cst.BaseCompOp) -> cst.BaseEx
     return cst.Comparison(operand(test.left), [cst.ComparisonTarget(operator, operand(target.comparator))])
 
 
-def side_of_comparison(node: cst.BaseExpression) -> cst.BaseExpression:
-    """A copy that can be an operand of ``==`` or ``<``: in parentheses only if it has a lower precedence."""
-    is_not = isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Not)
-    if isinstance(node, cst.BinaryOperation | cst.UnaryOperation) and not is_not:
-        return copied(node)
-    return operand(node)
-
-
 def compared(left: cst.BaseExpression, operator: cst.BaseCompOp, right: cst.BaseExpression) -> cst.Comparison:
     """``left operator right``, each in parentheses if needed."""
-    return cst.Comparison(side_of_comparison(left), [cst.ComparisonTarget(operator, side_of_comparison(right))])
+    return cst.Comparison(operand(left), [cst.ComparisonTarget(operator, operand(right))])
 
 
 def compared_with_zero(tensor: cst.BaseExpression, negated: bool = False) -> cst.Comparison:
-    """``t != 0``, which is the truth value of a tensor that is not bool; ``t == 0`` for its opposite.
-
-    ``a | b`` gets parentheses, which Python does not need: readers do.
-    """
-    made = compared(tensor, cst.Equal() if negated else cst.NotEqual(), cst.Integer("0"))
-    return made.with_changes(left=operand(tensor)) if isinstance(tensor, cst.BinaryOperation) else made
+    """``t != 0``, which is the truth value of a tensor that is not bool; ``t == 0`` for its opposite."""
+    return compared(tensor, cst.Equal() if negated else cst.NotEqual(), cst.Integer("0"))
 
 
 def is_inverted(node: cst.BaseExpression) -> bool:
@@ -133,11 +118,6 @@ def assignment(target: cst.BaseExpression, value: cst.BaseExpression) -> cst.Sim
 def expression(code: str) -> cst.BaseExpression:
     """The expression of a piece of code."""
     return cst.parse_expression(code)
-
-
-def statements(code: str) -> Sequence[cst.BaseStatement]:
-    """The statements of a piece of code."""
-    return list(cst.parse_module(code).body)
 
 
 def with_leading_lines(statement: cst.BaseStatement, like: cst.BaseStatement) -> cst.BaseStatement:

@@ -1,4 +1,4 @@
-"""Checks: the ``if`` that raises, the statements that only it needs, and tests for ``is_compiling()``."""
+"""Checks: the statements that only one needs, and tests for ``is_compiling()``."""
 
 from __future__ import annotations
 
@@ -9,42 +9,13 @@ import libcst as cst
 from breakscan.fix.support import matchers as m
 from breakscan.fix.support.assignments import is_needed_outside
 from breakscan.fix.support.build import copied, operand_of_and
-from breakscan.fix.support.context import Declined, OtherForm, RewriteContext, Statement
+from breakscan.fix.support.context import RewriteContext, Statement
 from breakscan.fix.support.operators import reads_values
 from breakscan.fix.support.purity import why_missed
 from breakscan.fix.support.walking import findall, read, walk, written
 from breakscan.rulebook.torch_facts.not_measured import TRUE_WHILE_TRACING
 
 _COMPILING = m.Attribute(attr=m.Name("is_compiling"))
-
-
-def guard_of(context: RewriteContext) -> cst.If:
-    """The ``if`` whose test is at the site and that then raises.  Declines if there is none."""
-    child = context.node
-    for above in context.around():
-        if isinstance(above, cst.If):
-            if child is not above.test:
-                break
-            if not any(isinstance(one, cst.Raise) for one in walk(above.body)):
-                break
-            if not _raises(above.body):
-                raise Declined("the `if` does more than raise an exception")
-            if is_caught(context, above):
-                raise Declined("the exception may be caught in this function")
-            return above
-        if isinstance(above, cst.BaseSmallStatement | cst.BaseCompoundStatement | cst.Lambda):
-            break
-        child = above
-    raise OtherForm("this is not the test of an `if` that raises")
-
-
-def _raises(body: cst.BaseSuite) -> bool:
-    last = body.body[-1]
-    return (
-        isinstance(body, cst.IndentedBlock)
-        and isinstance(last, cst.SimpleStatementLine)
-        and isinstance(last.body[-1], cst.Raise)
-    )
 
 
 def is_caught(context: RewriteContext, node: cst.CSTNode) -> bool:
@@ -92,7 +63,8 @@ def breaking(context: RewriteContext, statements: Sequence[cst.CSTNode]) -> str 
 
 def _only_binds(statement: cst.CSTNode) -> bool:
     if isinstance(statement, cst.SimpleStatementLine):
-        return all(isinstance(one, cst.Assign) and _to_names(one) for one in statement.body)
+        targets = [getattr(one, "targets", [one]) for one in statement.body]
+        return all(m.matches(one, m.AssignTarget(m.Name())) for these in targets for one in these)
     if isinstance(statement, cst.If):
         body = statement.body.body
         rest = statement.orelse
@@ -101,14 +73,10 @@ def _only_binds(statement: cst.CSTNode) -> bool:
     return False
 
 
-def _to_names(node: cst.Assign) -> bool:
-    return all(isinstance(target.target, cst.Name) for target in node.targets)
-
-
 def _rebinds(context: RewriteContext, statement: Statement) -> bool:
     """True if it reads a name that it binds, such as ``preds = preds > 0``: other code may still need the old value."""
     return bool(set(written(statement)) & set(read(_values(statement)))) or any(
-        name in _parameters(context) for name in written(statement)
+        name in written(context.function.params) for name in written(statement)
     )
 
 
@@ -116,10 +84,6 @@ def _values(statement: Statement) -> list[cst.CSTNode]:
     if isinstance(statement, cst.SimpleStatementLine):
         return [one.value for one in statement.body if isinstance(one, cst.Assign)]
     return []
-
-
-def _parameters(context: RewriteContext) -> set[str]:
-    return set(written(context.function.params))
 
 
 def compiling(context: RewriteContext) -> cst.BaseExpression:
@@ -150,21 +114,4 @@ def and_not_compiling(context: RewriteContext, test: cst.BaseExpression, first: 
     made = not_compiling(context)
     if not first:
         return cst.BooleanOperation(kept, cst.And(), made)
-    # `a and (b and c)` needs no parentheses if `a` becomes the innermost left operand.
-    if isinstance(kept, cst.BooleanOperation) and isinstance(kept.operator, cst.And) and not kept.lpar:
-        return _in_front(kept, made)
     return cst.BooleanOperation(made, cst.And(), kept)
-
-
-def _in_front(test: cst.BooleanOperation, made: cst.BaseExpression) -> cst.BaseExpression:
-    left = test.left
-    if isinstance(left, cst.BooleanOperation) and isinstance(left.operator, cst.And) and not left.lpar:
-        return test.with_changes(left=_in_front(left, made))
-    return test.with_changes(left=cst.BooleanOperation(made, cst.And(), left))
-
-
-def guarded(context: RewriteContext, statements: Sequence[Statement]) -> cst.If:
-    """``if not torch.compiler.is_compiling():`` around copies of statements; what is above them stays above it."""
-    first, *others = (one.deep_clone() for one in statements)
-    block = cst.IndentedBlock([first.with_changes(leading_lines=()), *others])
-    return cst.If(not_compiling(context), block, leading_lines=first.leading_lines)

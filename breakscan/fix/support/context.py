@@ -25,7 +25,12 @@ Replacement = cst.CSTNode | Sequence[cst.BaseStatement] | None
 
 
 class Declined(Exception):
-    """A rewrite does not apply here; the text says why, without a period at the end."""
+    """A rewrite does not apply here; the text says why, without a period at the end.  It speaks against the advice of
+    the rule as well."""
+
+
+class NotKnown(Declined):
+    """Too little is known of the code to edit it; the advice of the rule may be right."""
 
 
 class OtherForm(Declined):
@@ -209,6 +214,11 @@ class RewriteContext:
         if known is None and isinstance(node, cst.BaseNumber | cst.SimpleString | cst.ConcatenatedString):
             return Fact("constant", True)
         return known or UNKNOWN
+
+    def require_tensor(self, node: cst.CSTNode) -> None:
+        """Declines if an expression is not known to be a tensor."""
+        if not self.fact(node).is_tensor:
+            raise NotKnown(f"`{self.plain(node)}` is not known to be a tensor")
 
     def names_before(self, statement: cst.BaseCompoundStatement) -> Mapping[str, Fact]:
         """The values of names at the start of a compound statement; empty if it was not reached."""

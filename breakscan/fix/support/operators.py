@@ -165,13 +165,6 @@ def raises_for_values(context: RewriteContext, node: cst.Call) -> bool:
     return known is not None and known.raises_in(forms(_kinds(context, node))) is True
 
 
-def gives_places(context: RewriteContext, node: cst.Call, result: str) -> bool:
-    """True if the integers that a call returns, as a ``tensor`` or after the first of ``tensors``, are positions in
-    the tensor that it gets."""
-    known = operator_of(context, node)
-    return known is not None and known.result == result and known.gives_places is True
-
-
 def takes_alike(context: RewriteContext, node: cst.Call, arg: cst.Arg) -> bool:
     """True if a call is elementwise, and computes the same with a number instead of the 0-d tensor that is its last
     argument, or with a 0-d tensor instead of the number."""
@@ -206,8 +199,6 @@ def cuts_gradient(context: RewriteContext, node: cst.BaseExpression) -> bool:
     """True if an expression is a call through which no gradient flows."""
     if not isinstance(node, cst.Call) or asks_for_gradient(node):
         return False
-    if not node.args and isinstance(node.func, cst.Attribute) and cuts_gradient(context, node.func.value):
-        return True
     known = operator_of(context, node)
     return known is not None and known.gradient is Gradient.NONE
 
@@ -291,9 +282,7 @@ def is_size(context: RewriteContext, node: cst.BaseExpression) -> bool:
     if isinstance(node, cst.Call) and called(context, node)[0] == "builtins.len":
         return True
     owner: cst.BaseExpression | None = None
-    if isinstance(node, cst.Attribute) and node.attr.value == "ndim":
-        owner = node.value
-    elif isinstance(node, cst.Call) and context.method(node) == ("size" if node.args else "dim"):
+    if isinstance(node, cst.Call) and context.method(node) == ("size" if node.args else "dim"):
         owner = cst.ensure_type(node.func, cst.Attribute).value
     elif m.matches(node, m.Subscript(m.Attribute(attr=m.Name("shape")), [m.SubscriptElement(m.Index())])):
         owner = cst.ensure_type(cst.ensure_type(node, cst.Subscript).value, cst.Attribute).value

@@ -16,7 +16,6 @@ from breakscan.fix.support.context import Declined, RewriteContext
 from breakscan.fix.support.operators import (
     called,
     draws_random,
-    gives_places,
     is_builtin,
     is_measured,
     leaves_arguments,
@@ -195,17 +194,8 @@ class _Raises(cst.CSTVisitor):
     def visit_Subscript(self, node: cst.Subscript) -> None:
         for element in node.slice:
             index = element.slice.value if isinstance(element.slice, cst.Index) else None
-            if index is None or self._is_in_range(index):
-                continue
-            if self.context.fact(index).is_tensor and self.context.fact(index).dtype != "bool":
+            if index is not None and self.context.fact(index).is_tensor and self.context.fact(index).dtype != "bool":
                 self.reasons.append(f"`{self.context.code(node)}` raises for indices out of range")
-
-    def _is_in_range(self, index: cst.BaseExpression) -> bool:
-        """True if an index holds positions in a tensor, so that only shapes matter: ``torch.argsort(x)``."""
-        if m.matches(index, m.Subscript(slice=[m.SubscriptElement(m.Index(m.Integer("1")))])):
-            call = cst.ensure_type(index, cst.Subscript).value
-            return isinstance(call, cst.Call) and gives_places(self.context, call, "tensors")
-        return isinstance(index, cst.Call) and gives_places(self.context, index, "tensor")
 
     def visit_BinaryOperation(self, node: cst.BinaryOperation) -> None:
         if isinstance(node.operator, cst.FloorDivide | cst.Modulo) or (
@@ -280,7 +270,9 @@ class _Missed(Effects):
         text = self.context.code(node.func)
         function, method = called(self.context, node)
         full = (function or "").removeprefix("builtins.")
-        name = (method or full).rpartition(".")[2] or _last(node.func)
+        name = (method or full).rpartition(".")[2] or (
+            node.func.attr.value if isinstance(node.func, cst.Attribute) else ""
+        )
         if draws_random(self.context, node) or full.startswith(_RANDOM_MODULES):
             self.reasons.append(f"`{text}` draws random numbers")
         elif name.endswith("_") and not name.endswith("__"):
@@ -298,10 +290,6 @@ class _Missed(Effects):
         if function.startswith("torch."):
             return leaves_arguments(self.context, node)
         return function.startswith(_MODULES) or (isinstance(node.func, cst.Attribute) and name in _METHODS)
-
-
-def _last(function: cst.BaseExpression) -> str:
-    return function.attr.value if isinstance(function, cst.Attribute) else ""
 
 
 _READS = "BRK2"

@@ -200,24 +200,15 @@ def tells_rows(context: RewriteContext, rows: Rows, test: cst.BaseExpression) ->
     if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
         inner = tells_rows(context, rows, test.expression)
         return None if inner is None else not inner
-    if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.BitInvert):
-        return False if _is_any(context, rows, test.expression) else None
     if isinstance(test, cst.Comparison) and len(test.comparisons) == 1:
         side = test.comparisons[0]
         if not _is_count(context, rows, test.left) or not isinstance(side.comparator, cst.Integer):
             return None
         return _COMPARED.get((type(side.operator), side.comparator.evaluated_value))
-    if isinstance(test, cst.Call):
-        function, method = called(context, test)
-        if method == "item" and isinstance(test.func, cst.Attribute):
-            return tells_rows(context, rows, test.func.value)
-        if function == "builtins.bool" and len(test.args) == 1:
-            return tells_rows(context, rows, test.args[0].value)
-    return True if _is_any(context, rows, test) or _is_count(context, rows, test) else None
-
-
-def _is_any(context: RewriteContext, rows: Rows, node: cst.BaseExpression) -> bool:
-    return isinstance(node, cst.Call) and _reduces(context, rows, node, "any")
+    if isinstance(test, cst.Call) and called(context, test)[1] == "item" and isinstance(test.func, cst.Attribute):
+        return tells_rows(context, rows, test.func.value)
+    is_any = isinstance(test, cst.Call) and _reduces(context, rows, test, "any")
+    return True if is_any or _is_count(context, rows, test) else None
 
 
 def _reduces(context: RewriteContext, rows: Rows, call: cst.Call, name: str) -> bool:

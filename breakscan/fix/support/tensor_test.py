@@ -8,17 +8,8 @@ from dataclasses import dataclass
 import libcst as cst
 
 from breakscan.fix.result import Difference, Effect, differs
+from breakscan.fix.support import build
 from breakscan.fix.support import matchers as m
-from breakscan.fix.support.build import (
-    binary,
-    compared,
-    compared_with_zero,
-    copied,
-    inverted,
-    is_inverted,
-    method,
-    operand,
-)
 from breakscan.fix.support.context import Declined, RewriteContext
 from breakscan.fix.support.purity import why_may_raise, why_not_pure
 from breakscan.fix.support.walking import findall
@@ -82,14 +73,14 @@ def operands(test: cst.BaseExpression) -> list[cst.BaseExpression]:
 def not_python(test: cst.BaseExpression) -> cst.BaseExpression:
     """The opposite of a Python condition."""
     if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
-        return copied(test.expression)
+        return build.copied(test.expression)
     if isinstance(test, cst.Comparison) and len(test.comparisons) == 1:
         target = test.comparisons[0]
         other = _OPPOSITE.get(type(target.operator))
         if other is not None:
-            opposite = cst.ComparisonTarget(other.deep_clone(), copied(target.comparator))
-            return cst.Comparison(copied(test.left), [opposite])
-    inner = copied(test) if isinstance(test, cst.Comparison) else operand(test)
+            opposite = cst.ComparisonTarget(other.deep_clone(), build.copied(target.comparator))
+            return cst.Comparison(build.copied(test.left), [opposite])
+    inner = build.copied(test) if isinstance(test, cst.Comparison) else build.operand(test)
     return cst.UnaryOperation(cst.Not(), inner)
 
 
@@ -133,7 +124,8 @@ class _Reader:
         for one in tensors[1:]:
             self._always_computed(one)
         # `not (not a or not b)` is simpler as `a & b`.
-        inner = negated and sum(_is_negative(one) for one in tensors) * 2 > len(tensors)
+        opposites = sum(m.matches(one, m.UnaryOperation(m.Not() | m.BitInvert())) for one in tensors)
+        inner = negated and opposites * 2 > len(tensors)
         both = isinstance(test.operator, cst.And) is not inner
         before = len(self.when)
         made = self.read(tensors[0], inner)
@@ -144,13 +136,13 @@ class _Reader:
             raise Declined(f"`{self.context.code(test)}` joins tensors and Python conditions: nest two tests")
         turn = negated and not inner
         self.when[before:] = [When(when.test, when.otherwise is not turn) for when in self.when[before:]]
-        return inverted(made) if turn else made
+        return build.inverted(made) if turn else made
 
     def _static(self, test: cst.BaseExpression, conjunct: bool, negated: bool) -> None:
         reason = why_not_pure(self.context, test) or why_may_raise(self.context, test)
         if reason is not None:
             raise Declined(f"a Python condition would be evaluated twice, and {reason}")
-        self.when.append(When(copied(test) if conjunct else not_python(test), conjunct is negated))
+        self.when.append(When(build.copied(test) if conjunct else not_python(test), conjunct is negated))
 
     def _always_computed(self, test: cst.BaseExpression) -> None:
         """Declines if it matters that a test is computed although one before it decides."""
@@ -170,13 +162,12 @@ class _Reader:
         fact = self.context.fact(test)
         if fact.kind == "number":
             raise Declined(f"`{self.context.code(test)}` is a number read from a tensor")
-        if not fact.is_tensor:
-            raise Declined(f"`{self.context.code(test)}` is not known to be a tensor")
+        self.context.require_tensor(test)
         if fact.optional:
             raise Declined(f"`{self.context.code(test)}` is a tensor only in some calls")
         if fact.dtype != "bool":
-            return compared_with_zero(test, negated)
-        return inverted(test) if negated else copied(test)
+            return build.compared_with_zero(test, negated)
+        return build.inverted(test) if negated else build.copied(test)
 
     def _compared(self, node: cst.Call) -> list[cst.BaseExpression]:
         """The two tensors that a function or method compares."""
@@ -186,8 +177,8 @@ class _Reader:
         if len(given) < 2:
             raise Declined(f"`{self.context.code(node)}` has keyword or starred arguments")
         for one in given[:2]:
-            if not self.context.fact(one).is_tensor and self.context.fact(one).kind != "unknown":
-                raise Declined(f"`{self.context.code(one)}` is not known to be a tensor")
+            if self.context.fact(one).kind != "unknown":
+                self.context.require_tensor(one)
         return given[:2]
 
     def _equal(self, node: cst.Call, negated: bool) -> cst.BaseExpression:
@@ -197,14 +188,14 @@ class _Reader:
         single = self.context.fact(one).zero_dim and self.context.fact(other).zero_dim
         if not single:
             for side in (one, other):
-                if not _is_short(side):
+                if not m.matches(side, m.Name() | m.Attribute(m.Name())):
                     code = self.context.code(side)
                     raise Declined(f"`{code}` would be computed twice: assign it to a variable first")
-            shapes = [cst.Attribute(operand(side), cst.Name("shape")) for side in (one, other)]
+            shapes = [cst.Attribute(build.operand(side), cst.Name("shape")) for side in (one, other)]
             same = cst.Comparison(shapes[0], [cst.ComparisonTarget(cst.Equal(), shapes[1])])
             self.when.append(When(same, negated))
-        made = compared(one, cst.NotEqual() if negated else cst.Equal(), other)
-        return made if single else method(made, "any" if negated else "all")
+        made = build.compared(one, cst.NotEqual() if negated else cst.Equal(), other)
+        return made if single else build.method(made, "any" if negated else "all")
 
 
 def _like(context: RewriteContext, right: cst.BaseExpression, both: bool) -> cst.BaseBinaryOp:
@@ -221,26 +212,12 @@ def _like(context: RewriteContext, right: cst.BaseExpression, both: bool) -> cst
 
 def _joined(left: cst.BaseExpression, operator: cst.BaseBinaryOp, right: cst.BaseExpression) -> cst.BaseExpression:
     """``left & right``, without parentheses around ``~t`` and around operands with the same operator."""
-    made = binary(left, operator, right)
-    if is_inverted(left) or (isinstance(left, cst.BinaryOperation) and type(left.operator) is type(operator)):
-        made = made.with_changes(left=copied(left))
-    if is_inverted(right):
-        made = made.with_changes(right=copied(right))
+    made = build.binary(left, operator, right)
+    if build.is_inverted(left) or (isinstance(left, cst.BinaryOperation) and type(left.operator) is type(operator)):
+        made = made.with_changes(left=build.copied(left))
+    if build.is_inverted(right):
+        made = made.with_changes(right=build.copied(right))
     return made
-
-
-def _is_negative(test: cst.BaseExpression) -> bool:
-    return isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not | cst.BitInvert)
-
-
-def _is_short(node: cst.BaseExpression) -> bool:
-    """True if code is short enough to be repeated: a name, an attribute of a name, or an item with a constant index."""
-    if isinstance(node, cst.Subscript):
-        index = node.slice[0].slice if len(node.slice) == 1 else None
-        return isinstance(index, cst.Index) and isinstance(index.value, cst.Integer) and _is_short(node.value)
-    if isinstance(node, cst.Attribute):
-        return _is_short(node.value)
-    return isinstance(node, cst.Name)
 
 
 def _asked(context: RewriteContext, test: cst.BaseExpression) -> Sequence[cst.CSTNode]:

@@ -114,24 +114,14 @@ def _diagnostic(problem: Problem) -> Diagnostic:
 def _rank_difference(difference: RankDifference) -> Diagnostic:
     each = ", ".join(f"{ranks} {what}" for ranks, what in alike(difference))
     message = f"The ranks differ in {difference.what}: {each}"
-    return _of_kind("rank-difference", "ranks", Severity.ERROR, difference.site, message)
+    id_ = "rank-difference"
+    return Diagnostic(id_, "ranks", Severity.ERROR, difference.site, message, kind_summary=_KIND_SUMMARIES[id_])
 
 
 def _cudagraph_skip(skip: CudaGraphSkip) -> Diagnostic:
-    message = f"Graphs do not run as CUDA graphs: {skip.reason}"
-    return _of_kind("cudagraph-skip", "CUDA graphs", Severity.WARNING, skip.site, message, count=skip.count)
-
-
-def _of_kind(
-    id_: str,
-    name: str,
-    severity: Severity,
-    site: Site | None,
-    message: str,
-    count: int = 1,
-) -> Diagnostic:
-    """Return a diagnostic of a kind that no rule and no id of PyTorch documents."""
-    return Diagnostic(id_, name, severity, site, message, kind_summary=_KIND_SUMMARIES[id_], count=count)
+    message, id_ = f"Graphs do not run as CUDA graphs: {skip.reason}", "cudagraph-skip"
+    summary = _KIND_SUMMARIES[id_]
+    return Diagnostic(id_, "CUDA graphs", Severity.WARNING, skip.site, message, kind_summary=summary, count=skip.count)
 
 
 def _line_of(caller: Caller) -> Site:

@@ -18,21 +18,8 @@ from breakscan.model.problem import Problem, ProblemKind
 from breakscan.model.words import counted, place, position
 from breakscan.report.console import INDENT, STYLES, code_text, paragraph, print_page, report_console
 from breakscan.report.explain import ExplainReport
-from breakscan.report.explain.summary import (
-    LONG_COMPILING,
-    MANY,
-    headline,
-    made_lines,
-    outcome_line,
-    time_sentences,
-)
-from breakscan.report.explain.tables import (
-    FINDINGS,
-    LISTINGS,
-    MOST_FUNCTIONS,
-    difference_table,
-    function_table,
-)
+from breakscan.report.explain.summary import LONG_COMPILING, MANY, headline, made_lines, outcome_line, time_sentences
+from breakscan.report.explain.tables import FINDINGS, LISTINGS, MOST_FUNCTIONS, difference_table, function_table
 from breakscan.report.findings import FIX_HINT, behind_sentence
 from breakscan.report.printable import printable
 

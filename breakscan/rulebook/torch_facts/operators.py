@@ -111,9 +111,6 @@ class Operator:
     """True if the result is the first tensor, in another dtype maybe."""
     keeps_vectors: bool | None
     """True if a vector, given alone, comes back as it is or as a view that is the same."""
-    gives_places: bool | None
-    """True if integers that are returned are places in the first tensor, whatever its values are: the result, or all
-    of several results but the first."""
     shares_storage: Often | None
     """True if the result may share the storage of an input."""
     returns_input: Often | None
@@ -207,7 +204,6 @@ class _Table:
             elementwise=facts["elementwise"],
             keeps_values=facts["keeps_values"],
             keeps_vectors=facts["keeps_vectors"],
-            gives_places=facts["gives_places"],
             shares_storage=_often(facts["shares_storage"]),
             returns_input=_often(facts["returns_input"]),
             writes=None if facts["writes"] is None else frozenset(facts["writes"]),

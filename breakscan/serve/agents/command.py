@@ -56,21 +56,6 @@ class CommandResult:
     limit: float | None
 
 
-class Tail:
-    """The end of what a process prints."""
-
-    def __init__(self) -> None:
-        self.kept = b""
-
-    async def read(self, stream: ByteReceiveStream) -> None:
-        async for chunk in stream:
-            self.kept = (self.kept + chunk)[-KEPT:]
-
-    @property
-    def text(self) -> str:
-        return self.kept.decode("utf-8", "replace")
-
-
 async def run_command(
     command: str,
     options: Sequence[str],
@@ -92,7 +77,7 @@ async def run_command(
         recording = Path(work, "recording")
         words = [command, "--format", "json", "--output", str(path), *(["--save", str(recording)] if saves else [])]
         started = time.monotonic()
-        tail = Tail()
+        output = bytearray()
         ended_by: float | None = None
         try:
             process = await anyio.open_process(
@@ -108,9 +93,9 @@ async def run_command(
         assert process.stdout is not None
         try:
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(tail.read, process.stdout)
+                tasks.start_soon(_keep_last, process.stdout, output)
                 if progress is not None:
-                    tasks.start_soon(_report_progress, progress, lambda: doing(recording, tail.text), started)
+                    tasks.start_soon(_report_progress, progress, lambda: doing(recording, _text(output)), started)
                 with anyio.move_on_after(limit):
                     await process.wait()
                 if process.returncode is None:
@@ -123,11 +108,21 @@ async def run_command(
             with anyio.CancelScope(shield=True):
                 await _end(process, AT_ONCE)
         return CommandResult(
-            await anyio.to_thread.run_sync(_read, path, tail.text, ended_by),
-            tail.text,
+            await anyio.to_thread.run_sync(_read, path, _text(output), ended_by),
+            _text(output),
             time.monotonic() - started,
             ended_by,
         )
+
+
+async def _keep_last(stream: ByteReceiveStream, output: bytearray) -> None:
+    async for chunk in stream:
+        output += chunk
+        del output[:-KEPT]
+
+
+def _text(output: bytearray) -> str:
+    return output.decode("utf-8", "replace")
 
 
 async def _report_progress(progress: Progress, doing: Callable[[], str], started: float) -> None:

@@ -13,7 +13,6 @@ from breakscan.check.pipeline.rewrite_facts import Studies
 from breakscan.fix.planner import WantedRewrites, place_of, repair_file
 from breakscan.model.findings import Finding, SourceError
 from breakscan.rulebook.config import NearestSettings
-from breakscan.rulebook.document import Rule
 from breakscan.rulebook.library import Library, load_library
 from breakscan.source.files import is_excluded, is_settings_file
 
@@ -49,8 +48,8 @@ class TextChecker:
     def __init__(self) -> None:
         self._settings = NearestSettings()
         self._checkers = Checker(self._settings)
-        self._studies: dict[Path, Studies] = {}
-        """Separate from checking: rewrites need more, and forget the results without it."""
+        self._studies: tuple[Path, Studies] | None = None
+        """Those of the last file.  Separate from checking: rewrites need more, and forget the results without it."""
         self._rewritten: dict[tuple[Path, str, Finding], list[RewrittenText]] = {}
         """Rewrites of the last text: editors ask again whenever the cursor moves."""
 
@@ -84,10 +83,6 @@ class TextChecker:
         """Return the rules that apply to a file."""
         return load_library(self._settings.of(path).rule_folders)
 
-    def rule(self, path: Path, finding: Finding) -> Rule | None:
-        """The rule of a finding in a file."""
-        return self.library(path).get(finding.rule)
-
     def rewritten(self, checked: CheckedText, finding: Finding) -> Sequence[RewrittenText]:
         """Return the text after each rewrite of the finding's rule that applies; safe ones first."""
         key = checked.path, checked.text, finding
@@ -97,18 +92,18 @@ class TextChecker:
         return self._rewritten[key]
 
     def _rewrites(self, checked: CheckedText, finding: Finding) -> Iterator[RewrittenText]:
-        rule = self.rule(checked.path, finding)
-        if checked.path not in self._studies:
+        rule = self.library(checked.path).get(finding.rule)
+        if self._studies is None or self._studies[0] != checked.path:
             self._release_studies()
-            self._studies[checked.path] = Studies(self._settings, [checked.path])
-        studies = self._studies[checked.path]
+            self._studies = checked.path, Studies(self._settings, [checked.path])
+        studies = self._studies[1]
         for rewrite in rule.rewrites if rule else ():
-            wanted = WantedRewrites(unsafe=True, places={place_of(finding): rewrite})
+            wanted = WantedRewrites(places={place_of(finding): rewrite})
             repair = repair_file(checked.path, checked.roots, self._settings, wanted, studies, text=checked.text)
             for one in repair.applied[:1]:
                 yield RewrittenText(one.rewrite, one.difference, repair.after)
 
     def _release_studies(self) -> None:
-        for studies in self._studies.values():
-            studies.release()
-        self._studies.clear()
+        if self._studies is not None:
+            self._studies[1].release()
+        self._studies = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tokenize
 from collections.abc import Sequence
@@ -93,20 +94,17 @@ def actions_at(
 ) -> list[types.CodeAction]:
     """The edits at some findings: rewrites, then comments that suppress them."""
     found: list[types.CodeAction] = []
+    comments: list[types.CodeAction] = []
     for finding in findings:
         mine = [one for one in context.diagnostics if one.source == SOURCE and one.code == finding.rule]
         for one in checker.rewritten(checked, finding):
             safety = f"unsafe: {one.differences}" if one.differences else "safe"
             title = f"Fix {finding.rule} with {one.rewrite} ({safety})"
             found.append(_action(title, opened, one.after, mine, one.differences is None))
-    for finding in findings:
-        mine = [one for one in context.diagnostics if one.source == SOURCE and one.code == finding.rule]
-        try:
+        with contextlib.suppress(tokenize.TokenError, SyntaxError):
             after = with_suppressions(checked.text, {finding.site.line: [finding.rule]}, "")
-        except (tokenize.TokenError, SyntaxError):
-            continue
-        found.append(_action(f"Ignore {finding.rule} here", opened, after, mine, False))
-    return found
+            comments.append(_action(f"Ignore {finding.rule} here", opened, after, mine, False))
+    return [*found, *comments]
 
 
 def _action(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from lsprotocol import types
 
 from breakscan.serve.editor.documents import actions_at, page_of
-from breakscan.serve.editor.session import BreakscanServer, path_of
+from breakscan.serve.editor.session import BreakscanServer, paths_of
 
 WATCHED = ("**/*.py", "**/*.ipynb", "**/*.toml", "**/.gitignore", "**/BRK*.md")
 """The files of which editors report changes, as patterns of the protocol."""
@@ -36,13 +36,12 @@ def make_server() -> BreakscanServer:
 
     @server.feature(types.TEXT_DOCUMENT_DID_SAVE)
     async def did_save(ls: BreakscanServer, params: types.DidSaveTextDocumentParams) -> None:
-        if (path := path_of(params.text_document.uri)) is not None:
-            await ls.files_changed([path])
+        if paths := paths_of([params.text_document.uri]):
+            await ls.files_changed(paths)
 
     @server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)
     async def did_change_files(ls: BreakscanServer, params: types.DidChangeWatchedFilesParams) -> None:
-        paths = (path_of(change.uri) for change in params.changes)
-        await ls.files_changed([path for path in paths if path is not None])
+        await ls.files_changed(paths_of(change.uri for change in params.changes))
 
     @server.feature(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)
     async def did_change_folders(ls: BreakscanServer, _: types.DidChangeWorkspaceFoldersParams) -> None:
@@ -62,7 +61,7 @@ def make_server() -> BreakscanServer:
         for finding in checked.findings:
             place = opened.range_of(finding.site)
             if place.start <= params.position <= place.end:
-                page = page_of(finding, ls.checker.rule(opened.path, finding))
+                page = page_of(finding, ls.checker.library(opened.path).get(finding.rule))
                 return types.Hover(types.MarkupContent(types.MarkupKind.Markdown, page), place)
         return None
 

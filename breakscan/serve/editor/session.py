@@ -99,12 +99,11 @@ class BreakscanServer(LanguageServer):
 
     def _open_text(self, uri: str) -> OpenText | None:
         """The text of an open document; None where it is in no file."""
-        path = path_of(uri)
-        if path is None:
+        if not (paths := paths_of([uri])):
             return None
         document = self.workspace.get_text_document(uri)
         text = with_plain_line_ends(document.source)
-        return OpenText(path, uri, document.version, text, self.workspace.position_codec)
+        return OpenText(paths[0], uri, document.version, text, self.workspace.position_codec)
 
     async def _check(self, uri: str, pause: float) -> None:
         await asyncio.sleep(pause)
@@ -129,7 +128,7 @@ class BreakscanServer(LanguageServer):
         while self._is_stale:
             self._is_stale = False
             try:
-                roots = await self._process.roots(list(self._folders()))
+                roots = await self._process.roots(paths_of(self.workspace.folders))
             except (ConfigError, RuleError) as error:
                 self._show_problem(str(error))
                 return
@@ -141,10 +140,6 @@ class BreakscanServer(LanguageServer):
                 if before.get(opened.path) != roots.get(opened.path):
                     self.check_soon(uri, 0)
 
-    def _folders(self) -> Iterable[Path]:
-        paths = (path_of(folder.uri) for folder in self.workspace.folders.values())
-        return (path for path in paths if path is not None)
-
     def _show_problem(self, problem: str) -> None:
         """Show a message, once."""
         if problem != self._problem:
@@ -152,7 +147,7 @@ class BreakscanServer(LanguageServer):
             self.window_show_message(types.ShowMessageParams(types.MessageType.Error, f"breakscan: {problem}"))
 
 
-def path_of(uri: str) -> Path | None:
-    """The file of a document; None for what is in no file, as cells of notebooks."""
-    found = to_fs_path(uri) if urlsplit(uri).scheme == "file" else None
-    return Path(os.path.abspath(found)) if found else None
+def paths_of(uris: Iterable[str]) -> list[Path]:
+    """The files of documents, without what is in no file, as cells of notebooks."""
+    found = (to_fs_path(uri) for uri in uris if urlsplit(uri).scheme == "file")
+    return [Path(os.path.abspath(path)) for path in found if path]

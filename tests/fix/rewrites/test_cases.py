@@ -15,8 +15,8 @@ import pytest
 from cases import Case, cases
 
 from breakscan.fix.planner import WantedRewrites, repair_file
-from breakscan.fix.registry import rewrite_ids
 from breakscan.fix.result import FileRepair
+from breakscan.fix.rewrites import rewrite_ids
 from breakscan.rulebook.config import load_settings
 
 ALL = list(cases())
@@ -28,7 +28,7 @@ def repaired(folder: Path, text: str, rewrite: str) -> FileRepair:
     path = folder / "case.py"
     path.write_text(text, encoding="utf-8")
     settings = replace(load_settings(folder, None, target_torch="2.13", no_cache=True), regions="all")
-    return repair_file(path, (), settings, WantedRewrites(unsafe=True, ids=frozenset({rewrite})))
+    return repair_file(path, (), settings, WantedRewrites(ids=frozenset({rewrite})))
 
 
 @pytest.mark.parametrize("case", APPLIED, ids=str)

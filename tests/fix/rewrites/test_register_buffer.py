@@ -52,7 +52,7 @@ def test_compiled_gradients_are_those_of_eager_code(tmp_path: Path) -> None:
     path = tmp_path / "model.py"
     path.write_text(MODEL, encoding="utf-8")
     settings = load_settings(tmp_path, None, target_torch="2.13", no_cache=True)
-    repair = repair_file(path, (), settings, WantedRewrites(unsafe=True, ids=frozenset({"register-buffer"})))
+    repair = repair_file(path, (), settings, WantedRewrites(ids=frozenset({"register-buffer"})))
     assert "register_buffer" in repair.after
     assert_close(gradients(repair.after, compiled=True), gradients(MODEL, compiled=False))
 
@@ -86,7 +86,7 @@ def test_rows_of_a_cache_are_stored_without_recompiles(tmp_path: Path) -> None:
     path = tmp_path / "cache.py"
     path.write_text(CACHE, encoding="utf-8")
     settings = load_settings(tmp_path, None, target_torch="2.13", no_cache=True)
-    repair = repair_file(path, (), settings, WantedRewrites(unsafe=True, ids=frozenset({"register-buffer"})))
+    repair = repair_file(path, (), settings, WantedRewrites(ids=frozenset({"register-buffer"})))
     found, compilations = [], []
     for text in (CACHE, repair.after):
         torch._dynamo.reset()

@@ -8,11 +8,7 @@ from typing import Any
 
 import pytest
 
-from breakscan.rulebook.torch_facts.not_measured import (
-    INPLACE_AT,
-    ONLY_ANSWERS,
-    RETURN_THE_MODULE,
-)
+from breakscan.rulebook.torch_facts.not_measured import INPLACE_AT, ONLY_ANSWERS, RETURN_THE_MODULE
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch

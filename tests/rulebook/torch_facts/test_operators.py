@@ -20,25 +20,6 @@ from breakscan.rulebook.torch_facts.operators import (
 )
 
 
-def test_square_of_bools_is_int64() -> None:
-    square = operator("2.13", "torch.square")
-    assert square is not None
-    assert square.results_by_dtype["bool"] == ("int64",)
-    assert square.keeps_dtype() is False
-
-
-def test_effects_and_shapes() -> None:
-    detach, total, nonzero = operator("2.13", "detach"), operator("2.13", "sum"), operator("2.13", "nonzero")
-    assert detach is not None
-    assert total is not None
-    assert nonzero is not None
-    assert detach.shares_storage is Often.ALWAYS
-    assert detach.gradient is Gradient.NONE
-    assert total.plain_shapes == {Shape.ZERO_DIM}
-    assert total.shares_storage is Often.NEVER
-    assert nonzero.reads_values is Often.ALWAYS
-
-
 def known(name: str) -> Operator:
     found = operator("2.13", name)
     assert found is not None
@@ -67,33 +48,36 @@ def test_only_some_calls_read_values_or_raise() -> None:
     assert not known("data_ptr").reads_in({"t"})
 
 
-def test_random_numbers_are_seen_whatever_the_samples_ask_for() -> None:
-    for name in ("torch.rand", "torch.rrelu", "multinomial", "torch.nn.functional.alpha_dropout", "torch.randint"):
-        assert known(name).draws_random in (Often.SOMETIMES, Often.ALWAYS), name
-    assert known("empty_like").draws_random is Often.NEVER
-
-
-def test_a_number_for_a_tensor() -> None:
-    assert known("add").alike == {1}
-    assert known("masked_fill").alike == {2}
-    assert not known("pow").alike
-
-
 @pytest.mark.parametrize(
-    ("name", "costly"), [("matmul", True), ("det", True), ("norm", False), ("softmax", False), ("gather", False)]
+    ("name", "fact", "value"),
+    [
+        ("detach", "shares_storage", Often.ALWAYS),
+        ("detach", "gradient", Gradient.NONE),
+        ("sum", "plain_shapes", {Shape.ZERO_DIM}),
+        ("sum", "shares_storage", Often.NEVER),
+        ("nonzero", "reads_values", Often.ALWAYS),
+        ("multinomial", "draws_random", Often.ALWAYS),
+        *((f"torch.{name}", "draws_random", Often.SOMETIMES) for name in ("rand", "randint", "rrelu")),
+        ("torch.nn.functional.alpha_dropout", "draws_random", Often.SOMETIMES),
+        ("empty_like", "draws_random", Often.NEVER),
+        ("add", "alike", {1}),
+        ("masked_fill", "alike", {2}),
+        ("pow", "alike", set()),
+        *((name, "costly", True) for name in ("matmul", "det")),
+        *((name, "costly", False) for name in ("norm", "softmax", "gather")),
+        *((name, "keeps_values", True) for name in ("contiguous", "long")),
+        ("relu", "keeps_values", False),
+        ("flatten", "keeps_vectors", True),
+        ("clone", "keeps_vectors", False),
+    ],
 )
-def test_what_is_costly(name: str, costly: bool) -> None:
-    assert known(name).costly is costly
+def test_facts(name: str, fact: str, value: object) -> None:
+    assert getattr(known(name), fact) == value
 
 
-def test_what_gives_back_what_it_is_given() -> None:
-    assert known("contiguous").keeps_values
-    assert known("long").keeps_values
-    assert not known("relu").keeps_values
-    assert known("flatten").keeps_vectors
-    assert not known("clone").keeps_vectors
-    assert known("argsort").gives_places
-    assert not known("count_nonzero").gives_places
+def test_square_of_bools_is_int64() -> None:
+    assert known("torch.square").results_by_dtype["bool"] == ("int64",)
+    assert known("torch.square").keeps_dtype() is False
 
 
 def test_each_version_has_its_own_facts() -> None:

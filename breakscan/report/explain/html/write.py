@@ -168,10 +168,6 @@ def island(explanation: Explanation, files: SourceFiles) -> dict[str, Any]:
     }
 
 
-def _consequences(problem: Problem) -> str:
-    return " ".join(problem.consequences)
-
-
 class _PagePlain(Plain):
     """As for the JSON report, with more words and less text.  Files of problems are kept whole where there is room."""
 
@@ -180,7 +176,7 @@ class _PagePlain(Plain):
         BreakSite: {
             **COMPUTED[BreakSite],
             "hints": lambda site: break_problem(site).hints,
-            "so": lambda site: _consequences(break_problem(site)) or None,
+            "so": lambda site: " ".join(break_problem(site).consequences) or None,
         },
         UncompiledFrame: {**COMPUTED[UncompiledFrame], "label": lambda frame: frame_problem(frame).what},
         Export: {"how": attrgetter("how")},
