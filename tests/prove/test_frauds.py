@@ -150,7 +150,7 @@ FRAUDS = {
     ),
     "a recompile a call": (
         RETURN,
-        "        self.steps += 1\n        return y + 0 * self.steps\n",
+        "        self.steps += torch.compiler.is_compiling()\n        return y + 0 * self.steps\n",
         "more times (",
     ),
     "unequal batch": ("randn(8, 16)", "randn(4, 16)", "args[0] has shape 4×16, not 8×16"),
