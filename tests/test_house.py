@@ -34,7 +34,7 @@ ROOMS = {
     "recording": Room(STATIC, 8215, 42),
     "explanation": Room(f"{STATIC} check recording", 6344, 28),
     "survey": Room(f"{STATIC} check recording explanation", 1722, 13),
-    "prove": Room(f"{STATIC} check fix recording explanation", 11359, 38),
+    "prove": Room(f"{STATIC} check fix recording explanation", 11354, 38),
     "report": Room(f"{STATIC} check fix recording explanation survey prove", 5539, 31),
     "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 1280, 11),
     "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 2700, 25),

@@ -88,23 +88,18 @@ class _TooMuch(BaseException):
 
 def loops_of(frames: Iterable[UserFrame]) -> Iterator[UserLoop]:
     """The loops in which the frames are, the innermost first."""
-    for frame in frames:
-        yield from _loops_in(frame)
-
-
-def _loops_in(frame: UserFrame) -> Iterator[UserLoop]:
-    path, names = frame.code.co_filename, frame.names
-    for loop in _loops_at(frame.code, frame.line, names):
-        parts = [part for statement in loop.body for part in _parts(statement)]
-        if any(isinstance(part, _LEAVING) for part in parts):
-            continue
-        once = ast.parse("for __breakscan_step in (None,): pass")
-        assert isinstance(once.body[0], ast.For)
-        once.body[0].body = loop.body
-        bound = {part.id for part in parts if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load)}
-        flags = frame.code.co_flags & __future__.annotations.compiler_flag
-        body = compile(once, path, "exec", flags, dont_inherit=True)
-        yield UserLoop(body, dict(names), bound, f"{path}:{loop.lineno}")
+    for code, line, names in frames:
+        for loop in _loops_at(code, line, names):
+            parts = [part for statement in loop.body for part in _parts(statement)]
+            if any(isinstance(part, _LEAVING) for part in parts):
+                continue
+            once = ast.parse("for __breakscan_step in (None,): pass")
+            assert isinstance(once.body[0], ast.For)
+            once.body[0].body = loop.body
+            bound = {part.id for part in parts if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load)}
+            flags = code.co_flags & __future__.annotations.compiler_flag
+            body = compile(once, code.co_filename, "exec", flags, dont_inherit=True)
+            yield UserLoop(body, dict(names), bound, f"{code.co_filename}:{loop.lineno}")
 
 
 def loops_around(code: CodeType, line: int) -> list[int]:
