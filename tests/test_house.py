@@ -28,16 +28,16 @@ STATIC = "model source rulebook"
 ROOMS = {
     "model": Room("", 1241, 9),
     "source": Room("model", 1869, 14),
-    "rulebook": Room("model source", 2597, 12),
+    "rulebook": Room("model source", 2592, 12),
     "check": Room(STATIC, 11656, 43),
-    "fix": Room(f"{STATIC} check", 7346, 37),
+    "fix": Room(f"{STATIC} check", 7337, 37),
     "recording": Room(STATIC, 8215, 42),
     "explanation": Room(f"{STATIC} check recording", 6344, 28),
     "survey": Room(f"{STATIC} check recording explanation", 1722, 13),
     "prove": Room(f"{STATIC} check fix recording explanation", 11354, 38),
-    "report": Room(f"{STATIC} check fix recording explanation survey prove", 5539, 31),
+    "report": Room(f"{STATIC} check fix recording explanation survey prove", 5521, 31),
     "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 1280, 11),
-    "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 2700, 25),
+    "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 2690, 25),
     # api.py, notebook.py, pytest_plugin.py, __main__.py
     "": Room(f"{STATIC} check fix recording explanation survey prove report serve cli", 563, 5),
 }

@@ -11,7 +11,6 @@ from typing import Any
 
 import click
 
-from breakscan.cli.exit_status import FAILED
 from breakscan.cli.options import F, format_option, option, options, output_option
 from breakscan.cli.output import report_stream
 from breakscan.cli.programs import COMPILE, program_arguments, refuse_notebook, requests_for, require_torch
@@ -65,22 +64,13 @@ def applying(which: str, unseen: str) -> Callable[[F], F]:
     return add
 
 
-class NotMeasured(click.ClickException):
-    """The program could not be measured, with the reason."""
-
-    exit_code = FAILED
-
-    def show(self, file: Any = None) -> None:
-        say("")
-        super().show(file)
-
-
 def measured_report(measure: Callable[[], Report], formats: Formats[Report], name: str, output: Path | None) -> Report:
-    """Measures a program, and writes the report in the format of this name.  Raises NotMeasured."""
+    """Measures a program, and writes the report in the format of this name.  Raises ClickException."""
     try:
         report = measure()
     except (WorkerError, NothingToMeasure) as error:
-        raise NotMeasured(str(error)) from error
+        say("")
+        raise click.ClickException(str(error)) from error
     say("")
     with report_stream(output) as stream:
         formats.write(name, report, stream)

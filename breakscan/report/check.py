@@ -12,7 +12,7 @@ from typing import TextIO
 
 from breakscan.model.findings import CheckResult, Mode, Severity
 from breakscan.model.words import counted
-from breakscan.report.diagnostics import DiagnosticReport, Remark, error_site, finding_diagnostic, unread_remark
+from breakscan.report.diagnostics import DiagnosticReport, Remark, error_site, finding_diagnostic
 from breakscan.report.findings import MODE_WORDS, finding_object, targets_object, versions_words
 from breakscan.report.printable import printable, write_json_report
 from breakscan.report.sources import NotebookCells
@@ -102,7 +102,10 @@ def check_diagnostics(report: CheckReport) -> DiagnosticReport:
     """One diagnostic for each finding, and a remark for each file or suppression comment that cannot be read."""
     originals: dict[str, str] = {}
     result = printable(report.result, originals)
-    remarks = [unread_remark(error) for error in result.errors]
+    remarks = [
+        Remark(Severity.ERROR, f"not checked: {error.message}", "not checked", error_site(error))
+        for error in result.errors
+    ]
     remarks += [
         Remark(Severity.WARNING, warning.message, "suppression", error_site(warning)) for warning in result.warnings
     ]

@@ -35,7 +35,7 @@ _LONGEST_TITLE = 255
 
 
 def annotation(level: str, title: str, path: str | None, site: Site | None, message: str) -> str:
-    """The command that shows a message at a site, as a line of the log.  ``path`` is that of :func:`checkout_path`."""
+    """The command that shows a message at a site, as a line of the log.  ``path`` is relative to the checkout."""
     properties: dict[str, object] = {"title": title[:_LONGEST_TITLE]}
     if path is not None:
         properties["file"] = path
@@ -54,14 +54,6 @@ def command(name: str, properties: Mapping[str, object], message: str) -> str:
         f"{key}={_data(str(value)).replace(':', '%3A').replace(',', '%2C')}" for key, value in properties.items()
     )
     return f"::{name}{' ' if listed else ''}{listed}::{_data(message)}\n"
-
-
-def checkout_path(path: str, workspace: str | None) -> str:
-    """A path of a report relative to the checkout (``GITHUB_WORKSPACE``) where it lies below it: that is what GitHub
-    resolves it against, whatever the working directory of the step."""
-    if not workspace:
-        return path
-    return display_path(os.path.abspath(path), workspace)
 
 
 def _data(text: str) -> str:
@@ -110,7 +102,10 @@ class _Annotations:
             self._rest.append(f"{level}: {text}")
             return
         site = site and self._cells.in_file(site)
-        path = None if site is None else checkout_path(site.path, self._workspace)
+        path = site.path if site else None
+        if path and self._workspace:
+            # GitHub resolves it against the checkout, whatever the working directory of the step is.
+            path = display_path(os.path.abspath(path), self._workspace)
         self._stream.write(annotation(level, title, path, site, text))
 
     def write_rest(self) -> None:

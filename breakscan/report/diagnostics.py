@@ -135,11 +135,6 @@ def finding_diagnostic(finding: Finding, rule: Rule | None) -> Diagnostic:
     )
 
 
-def unread_remark(error: SourceError) -> Remark:
-    """A file, or a part of it, that could not be checked."""
-    return Remark(Severity.ERROR, f"not checked: {error.message}", "not checked", error_site(error))
-
-
 def error_site(error: SourceError) -> Site:
     """The character at which the problem is."""
     return Site(error.path, error.line, error.column, error.line, error.column + 1)

@@ -208,7 +208,12 @@ def headline(verification: Verification) -> str:
     """The first line: how many changes hold."""
     proofs = [proof for proof in verification.proofs if not proof.members] or list(verification.proofs)
     if not proofs:
-        return nothing_words(verification)
+        if verification.interrupted:
+            return "Interrupted before anything was proved"
+        none = "no rewrite is offered for the code that the captured calls run"
+        if not verification.breaks:
+            none = "the captured calls break no graph, and no rewrite is offered for their code"
+        return f"Nothing to prove: {none}"
     kinds = [
         (ProofVerdict.ACCEPTED, "accepted"),
         (ProofVerdict.NO_FASTER, "no faster"),
@@ -254,15 +259,6 @@ def compiled_words(verification: Verification) -> list[str]:
 
 def _named(operation: GraphOperation) -> str:
     return f"{operation.name}, {operation.path}:{operation.line}" if operation.path else operation.name
-
-
-def nothing_words(verification: Verification) -> str:
-    """The reason that there is nothing to prove."""
-    if verification.interrupted:
-        return "Interrupted before anything was proved"
-    if not verification.breaks:
-        return "Nothing to prove: the captured calls break no graph, and no rewrite is offered for their code"
-    return "Nothing to prove: no rewrite is offered for the code that the captured calls run"
 
 
 def declined_words(declined: Refused) -> str:

@@ -67,8 +67,9 @@ def remedies_at(rule: Rule, module: SourceModule, site: Site, *, returns: bool) 
             names.append(f"{DECIDE_OUTSIDE} {line}")
         elif not is_sized and (line := line_of_test(module, need, raises=True)):
             names.append(f"{ASSERT} {line}")
-        elif (line := line_of_library(need)) and not is_sized:
-            names.append(f"{COMPUTE_OUTSIDE} {line}")
+        elif not is_sized and isinstance(need, ast.Call) and isinstance(need.func, ast.Attribute):
+            # A call in a module other than torch.
+            names += [f"{COMPUTE_OUTSIDE} {need.lineno}"] if _root(need.func) not in _OWN else []
     return tuple(names)
 
 
@@ -135,12 +136,6 @@ def line_of_test(module: SourceModule, node: ast.AST, *, raises: bool = False) -
     is_test = isinstance(parent, ast.If | ast.IfExp) and (parent is node or child is parent.test)
     only_raises = isinstance(parent, ast.If) and isinstance(parent.body[-1], ast.Raise)
     return getattr(parent, "lineno", None) if is_test and only_raises is raises else None
-
-
-def line_of_library(node: ast.AST) -> int | None:
-    """The line of a node that is a call in a module other than torch."""
-    is_library = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _root(node.func) not in _OWN
-    return getattr(node, "lineno", None) if is_library else None
 
 
 def leaves_loop(module: SourceModule, site: Site) -> bool:

@@ -99,11 +99,6 @@ def compared(left: cst.BaseExpression, operator: cst.BaseCompOp, right: cst.Base
     return cst.Comparison(operand(left), [cst.ComparisonTarget(operator, operand(right))])
 
 
-def compared_with_zero(tensor: cst.BaseExpression, negated: bool = False) -> cst.Comparison:
-    """``t != 0``, which is the truth value of a tensor that is not bool; ``t == 0`` for its opposite."""
-    return compared(tensor, cst.Equal() if negated else cst.NotEqual(), cst.Integer("0"))
-
-
 def is_inverted(node: cst.BaseExpression) -> bool:
     """True if an expression is ``~t``, which needs no parentheses next to ``&`` or ``|``."""
     return isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.BitInvert)

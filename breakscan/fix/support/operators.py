@@ -197,15 +197,11 @@ def flattens(context: RewriteContext, node: cst.Call) -> bool:
 
 def cuts_gradient(context: RewriteContext, node: cst.BaseExpression) -> bool:
     """True if an expression is a call through which no gradient flows."""
-    if not isinstance(node, cst.Call) or asks_for_gradient(node):
+    # What asks for a gradient may have one, whatever its arguments are.
+    if not isinstance(node, cst.Call) or any(m.matches(arg, _MAY_REQUIRE_GRADIENT) for arg in node.args):
         return False
     known = operator_of(context, node)
     return known is not None and known.gradient is Gradient.NONE
-
-
-def asks_for_gradient(node: cst.Call) -> bool:
-    """True if a call may return a result that requires a gradient, whatever its arguments are."""
-    return any(m.matches(arg, _MAY_REQUIRE_GRADIENT) for arg in node.args)
 
 
 def _kinds(context: RewriteContext, node: cst.Call) -> list[str]:

@@ -166,7 +166,7 @@ class _Reader:
         if fact.optional:
             raise Declined(f"`{self.context.code(test)}` is a tensor only in some calls")
         if fact.dtype != "bool":
-            return build.compared_with_zero(test, negated)
+            return build.compared(test, cst.Equal() if negated else cst.NotEqual(), cst.Integer("0"))
         return build.inverted(test) if negated else build.copied(test)
 
     def _compared(self, node: cst.Call) -> list[cst.BaseExpression]:

@@ -269,13 +269,6 @@ MOST_ROWS = 300
 """Of each table: enough for a reader without scripts, and soon parsed for the others."""
 
 
-def static_report(explanation: Explanation) -> str:
-    """The tables, as HTML in ASCII."""
-    notices = "".join(f"<li>{escaped(notice.text)}" for notice in explanation.notices)
-    tables = [_table(section) for section in sections_of(explanation.problems)]
-    return "\n".join([*tables, f"<h2>Notes</h2><ul>{notices}</ul>" if notices else ""])
-
-
 def _table(section: Section) -> str:
     problems = section.problems
     rows = map(_row, problems[:MOST_ROWS])
@@ -305,6 +298,10 @@ def write_html(report: ExplainReport, stream: TextIO) -> None:
     """Writes the report, ASCII only, with line ends as the stream has them."""
     data = island(report.explanation, report.files)
     style, script = _part("style.css"), "\n".join(_part(f"script/{name}.js") for name in _SCRIPTS)
+    # The tables for a reader without scripts, as HTML in ASCII.
+    static = [_table(section) for section in sections_of(report.explanation.problems)]
+    if notices := "".join(f"<li>{escaped(notice.text)}" for notice in report.explanation.notices):
+        static.append(f"<h2>Notes</h2><ul>{notices}</ul>")
     policy = f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(script)}"
     page = Template(_part("page.html")).substitute(
         policy=f"{policy}; base-uri 'none'; form-action 'none'",
@@ -313,7 +310,7 @@ def write_html(report: ExplainReport, stream: TextIO) -> None:
         script=script,
         outcome=escaped(data["outcome"]),
         headline=escaped(data["headline"]),
-        static=static_report(report.explanation),
+        static="\n".join(static),
         data=_json_for_html(data),
     )
     stream.write(page)
