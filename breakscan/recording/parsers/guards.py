@@ -163,7 +163,7 @@ _KINDS = (
     (ChangeKind.TRAINING, re.compile(r"\.training\b")),
     (ChangeKind.SET_LATER, re.compile(r"\.\w+ is (?:not )?None$")),
     (ChangeKind.LENGTH, re.compile(r"\blen\(|^not ")),
-    (ChangeKind.KEYS, re.compile(r"list\(dict\.keys\(")),
+    (ChangeKind.KEYS, re.compile(r"^list\(dict\.keys\(")),
     (ChangeKind.FUNCTION, re.compile(r"\.__code__\b|function_or_method")),
     (ChangeKind.GLOBAL_STATE, re.compile(r"^___check_torch_function_mode_stack")),
     (ChangeKind.NUMBER, re.compile(r"(?:[=!]=|<=?|>=?) [(\[]?-?(?:\d|inf|float)|^-?\d[\d.]* <=? ")),
