@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
+import math
 import os
 import shutil
 import tempfile
@@ -80,6 +81,8 @@ PAIRS = 3
 """Runs of both programs in turns at the end, if there is time."""
 MOST_PAIRS = 9
 """Those where fewer do not decide."""
+EXACT = "emulate_precision_casts"
+"""The setting with which Inductor rounds as eager does, which is worth it where the program compares the two."""
 NO_TIME = "no time was left (--time)"
 
 
@@ -138,7 +141,8 @@ def tune(program: UserProgram, question: TuneQuestion, say: Callable[[TuneProgre
 class _Made:
     """A program with changes: edits of ``fix``, and others in their order.  ``ratio`` says how much better it is than
     the program as it is, in a single run; ``steps`` is the ratio of their steps, None where none can be compared.
-    ``unsure`` is a value at the end that differs by what rounding may: the compiled calls decide."""
+    ``unsure`` is a value at the end that differs by what rounding may: the compiled calls decide.  ``exact`` says that
+    it computes what eager does, which the program as it is does not, though it compares the two."""
 
     run: Run
     edits: tuple[Candidate, ...] = ()
@@ -147,6 +151,7 @@ class _Made:
     ratio: float = 1.0
     steps: Ratio | None = None
     unsure: str | None = None
+    exact: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -268,11 +273,14 @@ class _Tune:
         self.wall = self.base.seconds
         again = self._run({}, self.request, self.base) if self.wall < QUICK * self.question.seconds else None
         self.say(TuneStep.EAGER)
-        self.eager = self._run({}, replace(self.request, eager=True), self.base)
+        compares = any(one.name == EXACT for problem in self.look.explanation.problems for one in problem.remedies)
+        self.eager = self._run({}, replace(self.request, eager=True), self.base, keep=compares)
         self.comparison = EndValues([one.distances for one in (again, self.eager) if one], self.base.dtypes)
         self.same = None if again is None else ratio_of(self.base, again, self.loop)
         left = self._left(0.0)
-        self._keep(min(AT_MOST * left, max(FOR_PROOF * left, RUNS * self.wall)))
+        # A change that was tried and not proved is more than one that was not tried.
+        most = max(0.0, min(AT_MOST * left, left - RUNS * self.wall))
+        self._keep(min(most, max(FOR_PROOF * left, RUNS * self.wall)))
 
     def _keep(self, seconds: float) -> None:
         """Keeps seconds of the time for later: until then, processes are ended when the others are over."""
@@ -317,10 +325,9 @@ class _Tune:
         }
         kinds = (RemedyKind.SHAPES, RemedyKind.CONSTRUCT)
         several = [one for one in changes if one.kind in kinds and (one.name,) in equal]
-        names = (one.name for one in several)
-        return (
-            len(several) > 1 and self._left() > 0 and self._try(self.best.edits, (*self.best.changes, *several), *names)
-        )
+        if len(several) < 2 or self._left() <= 0:
+            return False
+        return self._try(self.best.edits, (*self.best.changes, *several), *(one.name for one in several))
 
     def _try_eager(self) -> None:
         """Compiles nothing, if that is clearly faster than the best program.  Only this change may do so: others with
@@ -406,6 +413,10 @@ class _Tune:
         self.of = max(self.of, self.number)
         self.say(TuneStep.TRY, ", ".join(names))
         made = self._made(edits, changes, texts, names)
+        if made is not None and self._solves_more(made, self.best) and not self._is_better(made, self.best):
+            # A single run looks slower by chance, too.
+            del self.seen[tuple(sorted(texts.items()))]
+            made = self._made(edits, changes, texts, names)
         if made is None or not self._is_better(made, self.best):
             if made is not None:
                 self._add(names, made.kind, TrialVerdict.NO_GAIN, self._no_gain(made), made)
@@ -432,12 +443,21 @@ class _Tune:
             difference = self.comparison.difference(run.distances)
             if difference is None or self.rounded.difference(run.distances) is None:
                 steps = ratio_of(self.base, run, self.loop)
-                self.seen[key] = _Made(run, edits, changes, texts, self._speed(run, steps), steps, difference)
+                exact = any(EXACT in one.name for one in changes) and self._is_exact(texts)
+                self.seen[key] = _Made(run, edits, changes, texts, self._speed(run, steps), steps, difference, exact)
                 return self.seen[key]
             verdict, reason = TrialVerdict.DIFFERS, difference
         if names:
             self._add(names, changes[-1].kind if changes else RemedyKind.EDIT, verdict, reason)
         return None
+
+    def _is_exact(self, texts: Texts) -> bool:
+        """Return whether the values at the end are those of eager, and those of the program as it is are not."""
+        values = EndValues((), self.base.dtypes)
+        with contextlib.suppress(WorkerError, OutOfTime):
+            if self.eager is not None and values.difference(self.eager.distances) is not None:
+                return values.difference(self._run(texts, self.request, self.eager).distances) is None
+        return False
 
     @functools.cached_property
     def rounded(self) -> EndValues:
@@ -470,17 +490,23 @@ class _Tune:
             is_more = one.run.figures(None).problems > other.run.figures(None).problems
             return not is_more or one.ratio > (2 * noise - 1) * other.ratio
         # Whether it is slower, runs in turns decide.
-        is_step = self.question.goal is Goal.STEP and one.steps is not None
-        at_most = one.steps.high if is_step and one.steps is not None else one.ratio
-        is_fewer = one.run.figures(None).problems < other.run.figures(None).problems
-        return is_fewer and at_most >= other.ratio / max(noise, SLOWER)
+        return self._solves_more(one, other) and self._interval(one)[1] >= other.ratio / max(noise, SLOWER)
+
+    def _solves_more(self, one: _Made, other: _Made) -> bool:
+        """Fewer problems, or the results of eager where only those of the other differ; not by compiling less."""
+        is_less = self._compiles_nothing(one) or any(NOT_COMPILED in change.name for change in one.changes)
+        is_exact = one.exact and not other.exact
+        return not is_less and (is_exact or one.run.figures(None).problems < other.run.figures(None).problems)
 
     def _is_faster(self, one: _Made, other: _Made, noise: float) -> bool:
         """Faster by more than single runs vary; where steps are timed, all of their interval."""
-        at_least, at_most = one.ratio, other.ratio
-        if self.question.goal is Goal.STEP and one.steps is not None:
-            at_least, at_most = one.steps.low, other.steps.high if other.steps is not None else 1.0
-        return at_least > at_most and one.ratio > noise * other.ratio
+        return self._interval(one)[0] > self._interval(other)[1] and one.ratio > noise * other.ratio
+
+    def _interval(self, one: _Made) -> tuple[float, float]:
+        """The least and the greatest ratio that a single run allows: any, if a single step was timed."""
+        if self.question.goal is not Goal.STEP or one.steps is None:
+            return one.ratio, one.ratio
+        return (one.steps.low, one.steps.high) if one.steps.low < one.steps.high else (0.0, math.inf)
 
     def _compiles_nothing(self, one: _Made) -> bool:
         is_meant = any(change.name == NOT_COMPILED for change in one.changes)
@@ -496,6 +522,9 @@ class _Tune:
         if self._compiles_nothing(made):
             return "nothing is compiled with it"
         than = " than the patch" if len(self.best) else ""
+        low, high = self._interval(made)
+        if high > measure.WIDE * low:
+            return f"not shown to be faster{than}: too few steps, or too noisy"
         return f"{1 / speed:.2f}× slower{than}" if speed < 1 / self._noise else f"no faster{than}"
 
     def _leave_out(self) -> None:
@@ -509,8 +538,8 @@ class _Tune:
             texts = self._texts_of(kept, others)
             made = None if not texts else self._made(kept, others, texts, ())
             if made is not None:
-                is_more = made.run.figures(None).problems > self.best.run.figures(None).problems
-                if not (is_more or self._compiles_nothing(made) or self._is_faster(self.best, made, NOISE)):
+                is_needed = self._solves_more(self.best, made) or self._is_faster(self.best, made, NOISE)
+                if not (is_needed or self._compiles_nothing(made)):
                     # Other changes may have made the same texts.
                     self.best = replace(made, edits=kept, changes=others)
 
@@ -534,7 +563,7 @@ class _Tune:
                 continue
             self._keep(0.0)
             turns = self._in_turns(self.best)
-            fewer = self.best.run.figures(None).problems < self.base.figures(None).problems
+            fewer = self._solves_more(self.best, _Made(self.base))
             single = f"the steps were timed in a single run: {NO_TIME}"
             if turns is None and not fewer:
                 self._refuse(TrialVerdict.NOT_TRIED, single)
@@ -638,6 +667,7 @@ class _Tune:
             held += [*proof.unseen, *(one for one in proof.varied if not one.is_stated)]
             compared += [Evidence.CALLS] if proof.outputs_equal else []
             compared += [Evidence.VARIED] if proof.outputs_equal and is_varied and not proof.varied else []
+        compared += [Evidence.EAGER] if made.exact else []
         compared += [Evidence.RUN] if self.comparison.is_possible and made.unsure is None else []
         if made.edits and Evidence.CALLS not in compared:
             held.append("the edits were not proved by the compiled calls")

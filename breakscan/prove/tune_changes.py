@@ -10,9 +10,9 @@ from functools import partial
 import libcst as cst
 
 from breakscan.fix.support.context import Edit
-from breakscan.fix.support.walking import nodes_named, walk
+from breakscan.fix.support.walking import walk
 from breakscan.model.findings import ChangeKind, Holder
-from breakscan.model.problem import Problem, ProblemKind, ValueChange
+from breakscan.model.problem import Problem, ProblemKind
 from breakscan.model.remedy import COMPILE, DYNAMO, NewLine, RemedyKind, Setting
 from breakscan.model.words import short_path
 from breakscan.prove.compile_calls import (
@@ -30,11 +30,13 @@ from breakscan.prove.tune_regions import (
     TunedProgram,
     of_blocks,
     of_callers,
+    of_decorators,
     of_disabled,
     of_eager,
     of_enabled,
     of_loops,
     of_plain_calls,
+    of_steps,
 )
 from breakscan.prove.tuning import Goal, ProgramChange
 
@@ -44,8 +46,6 @@ _SIZES = {ChangeKind.SIZE, ChangeKind.BRANCH_ON_SIZE, ChangeKind.EQUAL_SIZES}
 _LIMIT = "64"
 """The versions of a function that are allowed where their number is not known."""
 _FROZEN = "no weight is changed after the first compiled call"
-_PRINTED = re.compile(r"(print|warnings\.warn)\(")
-_REORDERED = "what is printed may come later, with values as they are then"
 _REUSED = "the result of a compiled call is read, or copied, before the next call"
 
 
@@ -118,52 +118,31 @@ def _setting_edit(file: UserFile, setting: Setting) -> Edit | None:
         if isinstance(node, cst.Assign) and file.dotted(node.targets[0].target) == dotted:
             same = file.code(node.value) == setting.value
             return None if same else Edit({node: node.with_changes(value=cst.parse_expression(setting.value))})
-    if setting.value.startswith("{"):
-        function = setting.value[1:-1]
-        code = f"{file.named(dotted)}.add({function})"
-        if code in file.module.code:
-            return None
-        package, dot, _ = function.partition(".")
-        if dot and package not in file.imports:
-            file.needs.append(package)
-    else:
-        code = f"{file.named(dotted)} = {setting.value}"
     if setting.owner == "torch._functorch.config" and setting.owner not in file.module.code:
         file.needs.append(setting.owner)
-    body = file.module.body
-    last = _last_import(file)
-    new = cst.parse_module(f"{code}\n").body[0]
-    if last is None:
+    body, at = file.module.body, _last_import(file)
+    new = cst.parse_module(f"{file.named(dotted)} = {setting.value}\n").body[0]
+    if at is None:
         return Edit({body[0]: [new.with_changes(leading_lines=[]), body[0]]}) if body else None
-    at = last
-    while at + 1 < len(body) and _sets_compiler(file, body[at + 1]):
-        at += 1
-    return Edit(
-        {body[at]: [body[at], new.with_changes(leading_lines=[cst.EmptyLine(indent=False)] if at == last else [])]}
-    )
+    lines = [cst.EmptyLine(indent=False)]
+    # Next to lines such as ``torch._dynamo.config.recompile_limit = 16``.
+    while at + 1 < len(body) and isinstance(after := body[at + 1], cst.SimpleStatementLine):
+        if not any(".config." in (file.dotted(node) or "") for node in walk(after)):
+            break
+        at, lines = at + 1, []
+    return Edit({body[at]: [body[at], new.with_changes(leading_lines=lines)]})
 
 
 def _last_import(file: UserFile) -> int | None:
-    """The number of the last statement of the imports at the top: what defines or compiles something ends them, unless
-    torch is imported later."""
-    last, ended, is_there = None, False, False
-    compiling = {call.node for call in file.calls}
+    """The number of the last import at the top of the file before something is compiled."""
+    last, compiling = None, {call.node for call in file.calls}
     for number, statement in enumerate(file.module.body):
-        names = [dotted for node in walk(statement) for _, dotted in imported(node)]
-        defines = isinstance(statement, cst.FunctionDef | cst.ClassDef | cst.For | cst.While) or (
-            isinstance(statement, cst.If) and bool(nodes_named(statement.test, "__name__"))
-        )
-        ended = ended or defines or any(node in compiling for node in walk(statement))
-        if names and not defines and (not ended or ("torch" in names and not is_there)):
+        parts = list(walk(statement))
+        if not compiling.isdisjoint(parts):
+            break
+        if not isinstance(statement, cst.FunctionDef | cst.ClassDef) and any(list(imported(one)) for one in parts):
             last = number
-            is_there = is_there or "torch" in names
     return last
-
-
-def _sets_compiler(file: UserFile, statement: cst.CSTNode) -> bool:
-    """True for a line such as ``torch._dynamo.config.recompile_limit = 16``."""
-    is_line = isinstance(statement, cst.SimpleStatementLine)
-    return is_line and any(".config." in (file.dotted(node) or "") for node in walk(statement))
 
 
 def _line_edit(program: TunedProgram, line: NewLine) -> TextEdit:
@@ -200,14 +179,9 @@ def _statements(file: UserFile) -> list[cst.BaseSmallStatement]:
 
 
 def _of_hints(program: TunedProgram) -> Iterator[ProgramChange]:
-    """Nested graph breaks, where a function that a compiled one calls breaks: its callers then stay compiled.  Printing
-    after the graph."""
+    """Nested graph breaks, where a function that a compiled one calls breaks: its callers then stay compiled."""
     if any(problem.kind is ProblemKind.BREAK and program.traced(problem) for problem in program.explanation.problems):
         yield _with_settings(program, [Setting(DYNAMO, "nested_graph_breaks", "True")], RemedyKind.SETTING)
-    for site in program.explanation.breaks:
-        if (printed := _PRINTED.match(site.code or "")) is not None:
-            setting = Setting(DYNAMO, "reorderable_logging_functions", f"{{{printed[1]}}}")
-            yield _with_settings(program, [setting], RemedyKind.SETTING, assumes=(_REORDERED,))
 
 
 def _of_limits(program: TunedProgram) -> Iterator[ProgramChange]:
@@ -218,17 +192,13 @@ def _of_limits(program: TunedProgram) -> Iterator[ProgramChange]:
 
 
 def _of_sizes(program: TunedProgram) -> Iterator[ProgramChange]:
-    """Open sizes and numbers, where these change."""
+    """Open sizes and numbers, where these change: ``dynamic=True`` leaves ints of modules fixed."""
     for problem in program.explanation.problems:
-        if any(map(_may_be_open, problem.changes)):
+        numbers = (one.holder for one in problem.changes if one.kind is ChangeKind.NUMBER)
+        if any(one.kind in _SIZES for one in problem.changes) or any(one is not Holder.MODULE for one in numbers):
             if any(one.target.settings.get("dynamic") == "False" for one in program.calls_for(problem)):
                 yield _with_settings(program, [Setting(COMPILE, "dynamic", "None")], RemedyKind.SHAPES, problem)
             yield _with_settings(program, [Setting(COMPILE, "dynamic", "True")], RemedyKind.SHAPES, problem)
-
-
-def _may_be_open(change: ValueChange) -> bool:
-    """Return whether ``dynamic=True`` can make one version serve all: it leaves ints of modules fixed."""
-    return change.kind in _SIZES or (change.kind is ChangeKind.NUMBER and change.holder is not Holder.MODULE)
 
 
 def _of_other_calls(program: TunedProgram) -> Iterator[ProgramChange]:
@@ -269,13 +239,9 @@ def _workers_that_stay(file: UserFile) -> Edit | None:
 
 
 def _without_inference_mode(file: UserFile) -> Edit | None:
-    found: dict[cst.CSTNode, cst.BaseExpression] = {}
-    for node in walk(file.module):
-        if file.dotted(node) == "torch.inference_mode" and not isinstance(file.parents[node], cst.ImportAlias):
-            above = file.parents[node]
-            if not (isinstance(above, cst.Call) and above.args):
-                found[node] = cst.parse_expression(file.named("torch.no_grad"))
-    return Edit(found) if found else None
+    above = {node: file.parents[node] for node in walk(file.module) if file.dotted(node) == "torch.inference_mode"}
+    plain = [node for node, one in above.items() if not getattr(one, "args", isinstance(one, cst.ImportAlias))]
+    return Edit({node: cst.parse_expression(file.named("torch.no_grad")) for node in plain}) if plain else None
 
 
 _OTHER_CALLS: Mapping[str, tuple[str, TextEdit]] = {
@@ -414,6 +380,8 @@ _KINDS = (
     of_loops,
     of_plain_calls,
     of_callers,
+    of_decorators,
+    of_steps,
     _of_sizes,
     _of_other_calls,
     _of_attributes,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
@@ -15,8 +15,8 @@ from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.frames import FrameStatus
 from breakscan.fix.support import matchers as m
 from breakscan.fix.support.build import copied
-from breakscan.fix.support.context import Edit
-from breakscan.fix.support.walking import findall, walk
+from breakscan.fix.support.context import Edit, Replacement
+from breakscan.fix.support.walking import findall, nodes_named, walk
 from breakscan.model.findings import ChangeKind, Origin, Verdict
 from breakscan.model.problem import Caller, Problem, ProblemKind
 from breakscan.model.remedy import COMPILE, RemedyKind
@@ -35,6 +35,7 @@ from breakscan.prove.protocol import BlockList, CallableBlocks, RunReport
 from breakscan.prove.tuning import Goal, ProgramChange, Texts
 
 _ASKED = {ChangeKind.BRANCH_ON_SIZE, ChangeKind.LENGTH, ChangeKind.FLAG, ChangeKind.KEYS}
+CallEdit = Callable[[UserFile, CompileCall], Edit | None]
 _DISABLES = {"torch.compiler.disable", "torch._dynamo.disable"}
 NOT_COMPILED = "without torch.compile"
 """The name of the change that compiles nothing."""
@@ -123,15 +124,14 @@ class TunedProgram:
         """The file for settings of the compiler: the one that first compiles something, else the script."""
         return self.calls[0].path if self.calls else next(iter(self.texts), None)
 
-    def everywhere(self, edit: Callable[[UserFile, CompileCall], Edit | None], calls: Iterable[RanCall] = ()) -> Write:
+    def everywhere(
+        self, edit: Callable[[UserFile, CompileCall], Edit | None], calls: Iterable[RanCall] = ()
+    ) -> Callable[[Texts], Texts | None]:
         """The function that makes an edit at each of the calls, by default at all."""
         return writer(*((one.path, at_call(one.key, edit)) for one in (*calls,) or self.calls))
 
 
-Write = Callable[[Texts], Texts | None]
-
-
-def at_call(key: CallKey, edit: Callable[[UserFile, CompileCall], Edit | None]) -> TextEdit:
+def at_call(key: CallKey, edit: CallEdit) -> TextEdit:
     def found(file: UserFile) -> Edit | None:
         call = file.find(key)
         return edit(file, call) if call is not None else None
@@ -148,22 +148,18 @@ def of_loops(program: TunedProgram) -> Iterator[ProgramChange]:
         name = ran.target.name
         if name not in eager or (file := program.file(ran.path)) is None:
             continue
-        owner = name.rpartition(".")[0]
-        forward = f"{owner}.forward"
+        forward = f"{name.rpartition('.')[0]}.forward"
         function = file.functions.get(name)
-        calls_itself = function is not None and bool(findall(function.body, m.Call(func=m.Name("self"))))
-        if owner and forward in alone and calls_itself:
-            if ran.is_method:
+        for other in alone if function is not None else ():
+            last = "self" if other == forward else (other or "").rpartition(".")[2]
+            its_call = m.Call(func=m.Name(last) | m.Attribute(attr=m.Name(last)))
+            if other is None or function is None or not findall(function.body, its_call):
+                continue
+            if ran.call.form is Form.DECORATOR:
+                yield _moved(program, ran, ran.path, other)
+            elif ran.is_method and other == forward:
                 write = program.everywhere(_compiled_owner, [ran])
                 yield ProgramChange(RemedyKind.REGION, f"compile the module of {name} in its place", write)
-            elif ran.call.form is Form.DECORATOR:
-                yield _moved(ran, ran.path, forward)
-        if ran.call.form is Form.DECORATOR and function is not None:
-            for other in alone:
-                last = (other or "").rpartition(".")[2]
-                its_call = m.Call(func=m.Name(last) | m.Attribute(attr=m.Name(last)))
-                if other in file.functions and other != name and findall(function.body, its_call):
-                    yield _moved(ran, ran.path, other)
 
 
 def _compiled_owner(file: UserFile, call: CompileCall) -> Edit | None:
@@ -174,22 +170,55 @@ def _compiled_owner(file: UserFile, call: CompileCall) -> Edit | None:
     return in_place_of(file, call, lambda _, arguments: f"{owner}.compile({arguments})")
 
 
-def _moved(ran: RanCall, path: str, name: str) -> ProgramChange:
-    """The decorator of one function at another one."""
-    code = cst.Module([]).code_for_node(ran.call.node.with_changes(leading_lines=[])).strip().removeprefix("@")
+def _moved(program: TunedProgram, ran: RanCall, path: str, name: str, what: str = "in place of {}") -> ProgramChange:
+    """Another function, compiled by a decorator."""
+    file = program.file(ran.path)
+    arguments = ran.call.arguments(file) if file is not None else ""
+    decorator = f"{COMPILE}({arguments})" if arguments else COMPILE
+    edit = partial(_decorated_edit, name=name, decorator=decorator)
+    return _without(ran, f"compile {name} {what.format(ran.call.target)}", (path, edit))
+
+
+def of_decorators(program: TunedProgram) -> Iterator[ProgramChange]:
+    """The function below decorators, compiled in place of what they return."""
+    for ran in program.calls if program.explanation.problems else ():
+        is_decorator = ran.call.form is Form.DECORATOR
+        name = ran.call.target if is_decorator else f"{ran.target.name}.forward"
+        for path in (ran.path,) if is_decorator else program.texts:
+            file = program.file(path)
+            function = file.functions.get(name) if file is not None else None
+            if file and function and function.decorators and function.decorators[-1] is not ran.call.node:
+                yield _moved(program, ran, path, name, "below its decorators")
+
+
+def _without(ran: RanCall, what: str, edit: tuple[str, TextEdit]) -> ProgramChange:
+    """Something else that is compiled, in place of a call."""
+    return ProgramChange(RemedyKind.REGION, what, writer((ran.path, at_call(ran.key, without_compile)), edit))
+
+
+def of_steps(program: TunedProgram) -> Iterator[ProgramChange]:
+    """The modules that a step with breaks of its own calls, compiled in its place."""
+    own = {line.function for one in program.explanation.breaks for line in one.stack[-1:]}
+    for ran in program.calls:
+        file, name = program.file(ran.path), ran.target.name
+        if file is not None and name in own and name in file.functions and not name.endswith("forward"):
+            yield _without(ran, f"compile the modules, and not {name}", _modules_compiled(ran, file.functions))
+
+
+def _modules_compiled(ran: RanCall, methods: Container[str]) -> tuple[str, TextEdit]:
+    """``model.compile()`` below each statement that names a new object whose ``forward`` is one of the methods."""
 
     def edit(file: UserFile) -> Edit | None:
-        call, function = file.find(ran.key), file.functions.get(name)
-        if call is None or function is None or function is file.parents[call.node]:
-            return None
-        return Edit({call.node: None, function: _decorated(function, code)})
+        replaced: dict[cst.CSTNode, Replacement] = {}
+        for node in walk(file.module):
+            if isinstance(node, cst.Assign) and isinstance(name := node.targets[0].target, cst.Name):
+                made = (file.code(one).partition("(")[0] for one in findall(node.value, m.Call()))
+                if any(f"{one.rpartition('.')[2]}.forward" in methods for one in made):
+                    line = cst.parse_module(f"{name.value}.compile({ran.call.arguments(file)})\n").body
+                    replaced |= file.split(node, [], node, line) or {}
+        return Edit(replaced) if replaced else None
 
-    return ProgramChange(RemedyKind.REGION, f"compile {name} in place of {ran.call.target}", writer((path, edit)))
-
-
-def _decorated(function: cst.FunctionDef, code: str) -> cst.FunctionDef:
-    """The function with one more decorator, next to its head."""
-    return function.with_changes(decorators=[*function.decorators, cst.Decorator(cst.parse_expression(code))])
+    return ran.path, edit
 
 
 def of_plain_calls(program: TunedProgram) -> Iterator[ProgramChange]:
@@ -201,10 +230,9 @@ def of_plain_calls(program: TunedProgram) -> Iterator[ProgramChange]:
         kinds = {remedy.name for remedy in problem.remedies}
         for ran in program.calls:
             if "compile-in-place" in kinds and ran.target.name != owner:
-                for keeps in (False, True):
-                    write = program.everywhere(partial(_compiled_inside, owner=owner, keeps=keeps), [ran])
-                    what = f"compile {owner} in place{'' if keeps else f', and not {ran.target.name}'}"
-                    yield ProgramChange(RemedyKind.REGION, what, write)
+                modules = _modules_compiled(ran, {f"{owner}.forward"})
+                yield _without(ran, f"compile {owner} in place, and not {ran.target.name}", modules)
+                yield ProgramChange(RemedyKind.REGION, f"compile {owner} in place", writer(modules))
             if "compile-method" in kinds and ran.target.name == owner:
                 what = f"compile {owner}.{name}, too"
                 write = program.everywhere(partial(_compiled_method, name=name), [ran])
@@ -214,27 +242,6 @@ def of_plain_calls(program: TunedProgram) -> Iterator[ProgramChange]:
                     decorator = f"{COMPILE}({ran.call.arguments(file)})"
                     for path in program.texts:
                         yield from _decorate(program, path, f"{owner}.{name}", decorator, what)
-
-
-def _compiled_inside(file: UserFile, call: CompileCall, owner: str, keeps: bool) -> Edit | None:
-    """``model.compile()`` for the variable that holds an object of a class, before what holds it is compiled."""
-    scope = _scope(file, call.node)
-    held = [
-        file.code(one.targets[0].target)
-        for one in walk(scope)
-        if isinstance(one, cst.Assign)
-        and _scope(file, one) is scope
-        and is_simple(one.targets[0].target)
-        and findall(one.value, m.Call(func=m.Name(owner) | m.Attribute(attr=m.Name(owner))))
-    ]
-    if len(held) != 1 or held[0] == call.target:
-        return None
-    if not keeps:
-        return in_place_of(file, call, lambda _, arguments: f"{held[0]}.compile({arguments})")
-    small = file.small_statement(call.node)
-    new = cst.parse_module(f"{held[0]}.compile({call.arguments(file)})\n").body
-    replaced = file.split(small, new, small) if small is not None else None
-    return Edit(replaced) if replaced is not None else None
 
 
 def _scope(file: UserFile, node: cst.CSTNode) -> cst.CSTNode:
@@ -259,19 +266,11 @@ def _compiled_method(file: UserFile, call: CompileCall, name: str) -> Edit | Non
 def of_callers(program: TunedProgram) -> Iterator[ProgramChange]:
     """The caller in place of a function that is compiled anew for each of many objects."""
     for problem in program.explanation.problems:
-        if not any(change.objects > 1 for change in problem.changes):
-            continue
-        for ran in program.calls_for(problem):
-            for caller in problem.called_from:
-                file = program.file(caller.path)
-                if (
-                    ran.call.form is Form.DECORATOR
-                    and file is not None
-                    and os.path.abspath(caller.path) == ran.path
-                    and caller.function in file.functions
-                    and caller.function != ran.call.target
-                ):
-                    yield _moved(ran, ran.path, caller.function)
+        if any(change.objects > 1 for change in problem.changes):
+            for ran in program.calls_for(problem):
+                for caller in problem.called_from:
+                    if ran.call.form is Form.DECORATOR and os.path.abspath(caller.path) == ran.path:
+                        yield _moved(program, ran, ran.path, caller.function or "")
 
 
 def of_disabled(program: TunedProgram) -> Iterator[ProgramChange]:
@@ -337,7 +336,8 @@ def _decorated_edit(file: UserFile, name: str, decorator: str) -> Edit | None:
     function = file.functions.get(name)
     if function is None or any("compile" in file.code(one.decorator) for one in function.decorators):
         return None
-    return Edit({function: _decorated(function, file.named(decorator))})
+    added = cst.Decorator(cst.parse_expression(file.named(decorator)))
+    return Edit({function: function.with_changes(decorators=[*function.decorators, added])})
 
 
 def of_blocks(program: TunedProgram) -> Iterator[ProgramChange]:
@@ -365,7 +365,7 @@ def _with_blocks(program: TunedProgram) -> list[tuple[RanCall, CallableBlocks]]:
 
 def _blocks_alone(file: UserFile, call: CompileCall, its: CallableBlocks, ran: RanCall) -> Edit | None:
     scope = _scope(file, call.node)
-    if any(isinstance(one, cst.Name) and one.value == "block" and _scope(file, one) is scope for one in walk(scope)):
+    if any(_scope(file, one) is scope for one in nodes_named(scope, "block")):
         return None
 
     def lines(owner: str, arguments: str) -> str:

@@ -88,6 +88,8 @@ class Evidence(str, Enum):
     """Those of varied calls."""
     RUN = "run"
     """Those of the whole run: the tensors, arrays and numbers that its names hold at its end."""
+    EAGER = "eager"
+    """The same, with those without the compiler: those of the program as it is differ."""
 
 
 @dataclass(frozen=True, slots=True)

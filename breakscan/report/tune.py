@@ -32,6 +32,7 @@ _COMPARED = {
     Evidence.CALLS: "the results of the compiled calls, with their gradients and state",
     Evidence.VARIED: "the results of varied calls",
     Evidence.RUN: "the tensors and numbers that the program has at the end of the run, or prints",
+    Evidence.EAGER: "these are those of eager, too, which the program as it is does not compute",
 }
 _Value = Callable[[RunFigures], int]
 _COUNTS: tuple[tuple[str, str, _Value], ...] = (
@@ -66,18 +67,18 @@ def _counts(before: RunFigures, after: RunFigures) -> str:
 
 def _gain(best: Best, tuning: Tuning) -> str:
     """The gain of the goal.  Steps may be as fast as before, and fewer of them wait for the compiler."""
-    before, after = best.before, best.after
+    before, after, ratio = best.before, best.after, best.ratio
     if tuning.goal is Goal.MEMORY:
         return f"{pair_of_bytes(before.memory_bytes, after.memory_bytes)} of memory"
     if tuning.goal is Goal.COMPILE:
         return f"{steps(before.compile_seconds, after.compile_seconds)} of compiling"
-    ratio = best.ratio
     if ratio is not None and ratio.low > LEAST and not ratio.disturbed:
         return f"{times_words(ratio)} faster {interval(ratio)}"
     if after.run_seconds * LEAST < before.run_seconds:
         run = "the program" if tuning.step is None else f"{counted(tuning.steps, 'step')} with what they compile"
         return f"{steps(before.run_seconds, after.run_seconds)} for {run}"
-    return "As fast as before" if ratio is None else f"As fast as before, {ratio_words(ratio)}"
+    said = "Speed unclear" if ratio is not None and ratio.is_noisy else "As fast as before"
+    return said if ratio is None else f"{said}, {ratio_words(ratio)}"
 
 
 def table_rows(tuning: Tuning) -> list[tuple[str, ...]]:
@@ -128,10 +129,9 @@ def remark_words(remark: str | Observation) -> str:
 
 def held_back_words(best: Best) -> list[str]:
     """Why the best program is not written unasked, as clauses; differences of one kind in varied calls together."""
-    held = best.held_back
-    texts = [one for one in held if isinstance(one, str)]
-    unseen = [unseen_words(one) for one in held if isinstance(one, UnseenCode)]
-    varied = grouped([one for one in held if isinstance(one, VariedDifference)])
+    texts = [one for one in best.held_back if isinstance(one, str)]
+    unseen = [unseen_words(one) for one in best.held_back if isinstance(one, UnseenCode)]
+    varied = grouped([one for one in best.held_back if isinstance(one, VariedDifference)])
     return [*texts, *unseen, *(varied_words(*group) for group in varied)]
 
 

@@ -83,6 +83,10 @@ def best(**changes: Any) -> Tuning:
         ),
         (replace(best(ratio=None, after=replace(BEFORE, run_seconds=15.1)), step=None), "41 → 15.1 s for the program"),
         (best(ratio=SAME_STEP, after=replace(BEFORE, breaks=0)), "As fast as before, 1.00 [0.98, 1.02]: 9 breaks → 0"),
+        (
+            best(ratio=Ratio(0.3, 0.1, 2.0), after=replace(BEFORE, breaks=0)),
+            "Speed unclear, too noisy [0.10, 2.00]: 9 breaks → 0",
+        ),
         (replace(TUNED, goal=Goal.COMPILE), "38 → 14.2 s of compiling: 9 breaks → 0"),
         (replace(TUNED, goal=Goal.MEMORY), "1,374 → 900 MB of memory: 9 breaks → 0"),
         (best(after=EAGER), "Eager is best: 1.79× faster [1.75, 1.83]"),
