@@ -7,7 +7,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from breakscan.explanation.compilations import CompiledFrame
 from breakscan.explanation.context import ExplainContext
@@ -32,6 +32,7 @@ from breakscan.recording.records import (
     FrameEnded,
     GraphCompiled,
     GraphRaised,
+    LateHookSeen,
     PlainCallsRan,
     ProcessForked,
     RecompileSeen,
@@ -59,6 +60,7 @@ def around_the_compiler(
         *_eager_calls(processes, frames, context),
         *_plain_calls(processes, context),
         *_half_precision(processes, context),
+        *_late_hooks(processes, context),
         *_state_keys(processes, context),
         *_compiled_anew(processes, compiles, context),
         *_bypassed_caches(processes, compiles, context),
@@ -74,27 +76,23 @@ def _problem(
     kind: ProblemKind,
     where: StackFrame | Site,
     context: ExplainContext,
-    *,
-    what: str,
-    why: str,
-    remedies: Sequence[Remedy | None] = (),
-    functions: Sequence[str] = (),
-    severity: Severity = Severity.WARNING,
-    verdict: Verdict | None = None,
-    origin: Origin | None = None,
-    count: int = 1,
-    **others: object,
+    remedies: Sequence[Remedy | None],
+    **given: Any,
 ) -> Problem:
     """A problem at a line of a recorded file, or at a site that reports show."""
-    code = None
     if isinstance(where, StackFrame):
-        origin, code = context.origin(where.path), context.sources.line(where.path, where.line)
+        given |= {"origin": context.origin(where.path), "code": context.sources.line(where.path, where.line)}
         where = context.sources.site(where.path, where.line)
+    usual = {
+        "rule": None,
+        "verdict": None,
+        "severity": Severity.WARNING,
+        "origin": Origin.USER,
+        "functions": (),
+        "count": 1,
+    }
     kept = tuple(remedy for remedy in remedies if remedy is not None)
-    return Problem(
-        kind, kind.value, kind.words, None, verdict, severity, where, origin or Origin.USER, tuple(functions), what,
-        why, kept, count, code=code, **others,  # type: ignore[arg-type]
-    )  # fmt: skip
+    return Problem(kind, kind.value, kind.words, site=where, remedies=kept, **(usual | given))
 
 
 def _line(stack: Sequence[StackFrame], context: ExplainContext) -> StackFrame:
@@ -130,6 +128,9 @@ def _eager_calls(processes: Processes, frames: Iterable[UncompiledFrame], contex
     lost = (FrameStatus.EAGER, FrameStatus.RAISED)
     whole = (frame for frame in frames if frame.status in lost and not frame.rest_only)
     given_up = {(frame.function, frame.site): frame for frame in whole}
+    for about, stance in [key for key in eager if key[1].startswith(DISPATCH_MODE)]:
+        # Torch gives up what it was asked to compile under the mode.
+        eager[about, stance] += eager.pop((about, DEFAULT_STANCE), [])
     for (about, stance), parts in sorted(eager.items(), key=lambda item: -sum(ran.calls for _, ran in item[1])):
         first, ran_first = parts[0]
         name, site, origin = compiled_function(first, context)
@@ -143,6 +144,8 @@ def _eager_calls(processes: Processes, frames: Iterable[UncompiledFrame], contex
         # The call that met the limit compiled nothing, and is none of those that were timed.
         met = met_limit[first.code] if is_explained else 0
         calls = sum(ran.calls for _, ran in parts) + met
+        later = sum(ran.calls for _, ran in parts if ran.stance != stance)
+        why += f"; {later} of them came later, outside of it" if later else ""
         yield _problem(
             ProblemKind.EAGER_CALLS,
             site,
@@ -282,6 +285,26 @@ def _runs(frame: StackFrame, code: Code) -> bool:
 def _how_much(calls: Sequence[PlainCallsRan]) -> str:
     number, seconds = sum(ran.calls for ran in calls), sum(ran.seconds for ran in calls)
     return f": {counted(number, 'call')}" if number else f", for about {seconds_in_words(seconds)}" if seconds else ""
+
+
+def _late_hooks(processes: Processes, context: ExplainContext) -> Iterator[Problem]:
+    by_line: dict[tuple[StackFrame, str], list[LateHookSeen]] = defaultdict(list)
+    for seen in _of(processes, LateHookSeen):
+        by_line[_line(seen.stack, context), seen.hook].append(seen)
+    for (line, hook), found in by_line.items():
+        classes = ", ".join(dict.fromkeys(seen.target for seen in found))
+        yield _problem(
+            ProblemKind.LATE_HOOKS,
+            line,
+            context,
+            severity=Severity.ERROR,
+            functions=(hook,),
+            what="registers a hook that compiled code ignores",
+            why=f"{counted(len(found), 'module')} ({classes}) had been compiled as a part of a larger one, and torch "
+            f"does not check whether hooks are added later: {counted(found[-1].runs, 'run')} left {hook} out",
+            remedies=(remedy("hook-before"), remedy("skip_nnmodule_hook_guards")),
+            count=len(found),
+        )
 
 
 def _state_keys(processes: Processes, context: ExplainContext) -> Iterator[Problem]:

@@ -70,7 +70,7 @@ def package_of(path: str) -> str | None:
 SIZES, FRAMEWORK = 3, 9
 """The families of rules about sizes that depend on data, and about code that torch owns."""
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
-_REPR = re.compile(r"<(?:function|bound method|built-in function|class) ([^ >]+)[^>]*>")
+_REPR = re.compile(r"<(?:function|bound method|built-in function|built-in method|class) ([^ >]+)[^>]*>")
 _SENTENCE_END = re.compile(r"(?<!\be\.g)(?<!\bi\.e)\.\s+(?=[A-Z`])")
 _LONGEST_REASON = 240
 
@@ -165,8 +165,8 @@ class ExplainContext:
 
 
 def reason_of(cause: BreakCause) -> str:
-    """Dynamo's explanation of a cause, in one line and without addresses."""
-    text = cause.explanation or cause.gb_type
+    """Dynamo's explanation of a cause, else what it says for developers, in one line and without addresses."""
+    text = cause.explanation or cause.context or cause.gb_type
     text = _ADDRESS.sub("", _REPR.sub(r"\1", text))
     first = _SENTENCE_END.split(text)[0].strip().rstrip(".")
     return first if len(first) <= _LONGEST_REASON else first[: _LONGEST_REASON - 1] + "…"

@@ -10,8 +10,8 @@ from typing import Any
 from breakscan.explanation.context import package_of
 from breakscan.explanation.recompiles import APART, Recompile, changes_of, is_of_one_object
 from breakscan.explanation.remedies import Against, known_for_library
-from breakscan.model.findings import ChangeKind, Holder, Mode, Origin
-from breakscan.model.problem import SharedCode, ValueChange
+from breakscan.model.findings import ChangeKind, Holder, Mode, Origin, Site
+from breakscan.model.problem import Caller, SharedCode, ValueChange
 from breakscan.model.remedy import NewLine, Remedy, RemedyKind
 from breakscan.model.torch_versions import version_key
 from breakscan.model.words import place
@@ -19,8 +19,8 @@ from breakscan.rulebook.remedies import INTEGERS_OPEN, remedy, rule_remedies
 
 Remedies = tuple[Remedy, ...]
 _LEARNING_RATE = re.compile(r"\.param_groups\[\d+\]\['lr'\]$")
-_STATE = re.compile(r"\bself\.state\b")
-"""The state of an optimizer."""
+_STATE = re.compile(r"\b(?:self|args\[0\])\.state\b")
+"""The state of an optimizer, whose ``step`` torch wraps."""
 _MOMENTUM = re.compile(r"\.param_groups\[\d+\]\['(?:betas|momentum)'\]")
 _INTEGERS = re.compile(r"-?\d+")
 _LITERAL = re.compile(r"'[^']*'|-?\d+(?:\.\d+)?|True|False")
@@ -59,7 +59,7 @@ OF_LIMIT = ("isolate_recompiles", "recompile_limit")
 def limit_remedies(first: Recompile, shared: SharedCode) -> Remedies:
     """The remedies where all versions are needed, and there are more than the limit allows."""
     is_isolated = first.how.calls > 1 and version_key(first.how.torch) >= (2, 13)
-    number = first.how.calls if first.how.calls > shared.versions else None
+    number = _more_than(shared, first.how.calls)
     isolated = (remedy("isolate_recompiles"),) if is_isolated else ()
     if is_isolated and number is None:
         return isolated
@@ -107,9 +107,9 @@ def _own_remedies(group: Sequence[Recompile], changes: Sequence[ValueChange], sh
     first, change = group[0], changes[0]
     if first.made_by is not None:
         at, function = first.made_by
-        return (remedy("remove-break-above", at=place(at), function=function),)
+        return _without_break("remove-break-above", at, function)
     if change.holder is Holder.RESULT:
-        return (remedy("remove-break", at=place(change.switched_at or first.site)),)
+        return _without_break("remove-break", change.switched_at or first.site)
     growing = next(filter(_grows, changes), None)
     if growing is not None:
         return (remedy("written-outside", owner=growing.owner),)
@@ -119,7 +119,7 @@ def _own_remedies(group: Sequence[Recompile], changes: Sequence[ValueChange], sh
         return (remedy("set-always", **_facts(first, change)),)
     own = next((one for one in changes if one.objects > 1 and (one.is_parameter or one.kind in _OWN)), None)
     if any(one.objects > 1 for one in changes) and first.alone_for is not None:
-        return (remedy("remove-break-inside", at=place(first.alone_for), function=first.function),)
+        return _without_break("remove-break-inside", first.alone_for, first.function)
     is_past = first.hit_limit or (shared is not None and shared.limit is not None)
     if own is not None and own.kind is ChangeKind.TYPE and not is_past:
         own = None
@@ -128,7 +128,8 @@ def _own_remedies(group: Sequence[Recompile], changes: Sequence[ValueChange], sh
         number = _number_of_objects(first, own, shared) if is_known else None
         # What has its own sizes cannot be given the values of another one.
         has_sizes = any(one.is_parameter or one.kind is ChangeKind.SIZE for one in changes)
-        kept = (one for one in _of_objects(first, own, number, is_past=is_past) if one.name != "hoist" or not has_sizes)
+        left_out = {*(["hoist"] if has_sizes else []), *([] if _are_open_integers(changes) else [INTEGERS_OPEN])}
+        kept = (one for one in _of_objects(first, own, number, is_past=is_past) if one.name not in left_out)
         return (*kept, *_open_parameters(changes, shared))
     functions = [one.subject for one in changes if one.kind in (ChangeKind.FUNCTION, ChangeKind.OBJECT)]
     if functions and len(changes) > 1:
@@ -155,6 +156,12 @@ def _own_remedies(group: Sequence[Recompile], changes: Sequence[ValueChange], sh
     return rule_remedies(first.rule, Mode.DEFAULT) if change.kind in _OF_RULE else ()
 
 
+def _without_break(name: str, at: Site | Caller, function: str | None = None) -> Remedies:
+    """The remedy of that name against a break; of one in code that is not the user's, the break has its own."""
+    package = package_of(at.path)
+    return (remedy("break-of-library" if package else name, at=place(at), function=function, package=package),)
+
+
 def _of_library(group: Sequence[Recompile], change: ValueChange) -> Remedies | None:
     """The remedies where a library passes what changed, or where all is in its code; else None."""
     first = group[0]
@@ -174,7 +181,8 @@ def _of_library(group: Sequence[Recompile], change: ValueChange) -> Remedies | N
                 return (remedy("dynamic"), *source, remedy("one-size"))
     owner = package_of(first.site.path)
     old, new = change.values[:1], change.values[1:]
-    if owner and "." in change.subject and old == ("None",) and new and _LITERAL.fullmatch(new[0]):
+    is_late = change.holder in (Holder.ATTRIBUTE, Holder.MODULE) and old == ("None",)
+    if owner and is_late and "." in change.subject and new and _LITERAL.fullmatch(new[0]):
         return (remedy("set-before", subject=change.subject, new=new[0]),)
     if owner is None or first.origin is not Origin.LIBRARY or first.made_by is not None:
         return None
@@ -182,16 +190,26 @@ def _of_library(group: Sequence[Recompile], change: ValueChange) -> Remedies | N
     if known is not None:
         return (Remedy(RemedyKind.REGION, f"library-{owner}", known),)
     is_users_call = trigger is not None and trigger.origin is Origin.USER
+    if first.guard.of_signature and not first.how.calls:
+        is_users_call = False
     return None if is_users_call or change.holder is Holder.RESULT else _not_the_users(owner, group)
 
 
 def _number_of_objects(first: Recompile, change: ValueChange, shared: SharedCode | None) -> int | None:
     """The number of objects with a value of their own, those too for which there is no version; None if not known."""
     if first.how.calls > 1:
-        return first.how.calls
+        return _more_than(shared, first.how.calls)
     if first.hit_limit and change.kind not in _OWN:
         return None
-    return max(change.objects, len({*change.values, *(shared.eager_values if shared else ())}))
+    return _more_than(shared, max(change.objects, len({*change.values, *(shared.eager_values if shared else ())})))
+
+
+def _more_than(shared: SharedCode | None, number: int) -> int | None:
+    """The number of objects, where one version for each of them is enough; None if more may be needed: other values
+    change as well, or the program ended at the limit."""
+    is_enough = shared is None or (number > shared.versions and len(shared.subjects) < 2)
+    has_ended = shared is not None and shared.limit is not None and not shared.eager_calls
+    return number if is_enough and not has_ended else None
 
 
 def _of_objects(first: Recompile, change: ValueChange, number: int | None, *, is_past: bool) -> Remedies:
@@ -207,7 +225,8 @@ def _of_objects(first: Recompile, change: ValueChange, number: int | None, *, is
         names.append("hoist")
     if not is_past:
         names.append("own-version")
-    facts = {**_facts(first, change), "container": first.container, "what": "objects", "number": number or "N"}
+    facts = {**_facts(first, change), "container": first.container}
+    facts |= {"what": "objects" if number else "versions that it needs", "number": number or "N"}
     return tuple(remedy(name, **facts) for name in names)
 
 
@@ -243,11 +262,24 @@ def _are_integers(change: ValueChange) -> bool:
     return all(_INTEGERS.fullmatch(value) for value in change.values)
 
 
+def _are_open_integers(changes: Sequence[ValueChange]) -> bool:
+    """Return whether nothing but ints of modules and sizes of arguments differs, which are left open from the second
+    value on, but for 0 and 1."""
+    is_open = (
+        one.holder is Holder.MODULE if one.kind is ChangeKind.NUMBER else one.holder is Holder.ARGUMENT
+        for one in changes
+        if one.kind in (ChangeKind.NUMBER, ChangeKind.SIZE) and not one.is_parameter and _are_integers(one)
+        if len({*one.values} - APART) > 2
+    )
+    return sum(is_open) == len(changes)
+
+
 def _facts(first: Recompile, change: ValueChange) -> dict[str, Any]:
     return {
         "subject": change.subject,
-        "owner": change.owner or change.subject,
+        "owner": change.subject if change.holder is Holder.CLOSURE else change.owner or change.subject,
         "kept": change.owner if change.dimension is not None else change.subject,
+        "items": change.subject.removeprefix("len(").removesuffix(")"),
         "view": first.guard.view,
         "count": len(change.values),
         "at": place(change.asked_at or first.site),
@@ -260,7 +292,7 @@ def _name(first: Recompile, changes: Sequence[ValueChange], *, once: bool) -> st
     """The name of the remedy for a change of anything but a size; None where the rule has it, or none is known."""
     change = changes[0]
     subject, kind, holder = change.subject, change.kind, change.holder
-    if kind is ChangeKind.LENGTH and _STATE.search(subject):
+    if kind in (ChangeKind.LENGTH, ChangeKind.KEYS) and _STATE.search(subject):
         return "first-step"
     if first.guard.of_signature:
         return "same-arguments"
@@ -299,6 +331,8 @@ def _name(first: Recompile, changes: Sequence[ValueChange], *, once: bool) -> st
             return "few-values"
         case ChangeKind.SET_LATER | ChangeKind.LENGTH if once:
             return "once"
+        case ChangeKind.LENGTH if holder is Holder.ARGUMENT:
+            return "one-length"
     return (_NAMES_OF_FEW.get(kind) if once or len(change.values) <= _FEW else None) or _NAMES.get(kind)
 
 

@@ -206,6 +206,9 @@ def _sentence(change: ValueChange, *, is_new: bool = False) -> str:
     if kind in (ChangeKind.OBJECT, ChangeKind.FUNCTION) and known[:1] == ("another object",):
         others = ", ".join(known[1:_MOST_VALUES]) + (" and so on" if len(known) > _MOST_VALUES else "")
         return f"{subject} is another object than before{f' ({others})' if others else ''}"
+    if kind is ChangeKind.BRANCH_ON_SIZE and len(change.demand) > _LONGEST_TEST:
+        sizes = " and ".join(dict.fromkeys(_SIZE_IN_TEST.findall(change.demand)))
+        return f"a comparison of {sizes or 'sizes'} held, and does not now"
     if len(known) < 2:
         if kind in (ChangeKind.GLOBAL_STATE, ChangeKind.GRAD_MODE):
             return f"{subject} changed"
@@ -219,6 +222,8 @@ def _sentence(change: ValueChange, *, is_new: bool = False) -> str:
     return f"{before}, then {f'{subject} was ' if change.is_bound else ''}{shown}{rest}"
 
 
+_LONGEST_TEST = 60
+_SIZE_IN_TEST = re.compile(r"[\w.\[\]]+\.shape\[\d+\]")
 _PART_OF_VALUE = re.compile(rf"^({re.escape(BEFORE_BREAK)})([.\[].+)$")
 
 
@@ -252,6 +257,7 @@ def recompiles(
     for call in (call for call in calls if not is_torchs_own(call)):
         known = how.get(call.code, NOT_KNOWN)
         how[call.code] = HowCompiled(known.calls + 1, call.settings.get("dynamic", known.dynamic), torch)
+    direct = {(code.path, context.function_of(code)) for code in how if code}
     versions = {compiled.compile_id: compiled for compiled in compiles}
     eager = {fate.function: fate for fate in fates if fate.break_site}
     seen_breaks = list(breaks)
@@ -277,7 +283,8 @@ def recompiles(
             count = times[one.seen.frame, one.guard.subject]
             ways = how.get(one.seen.frame, NOT_KNOWN)
             recompile = _recompile(one, count, causes, eager, broken, run, versions, ways, context)
-            at = None if one.seen.frame in how else inside.get((one.seen.frame.path, recompile.function))
+            about = one.seen.frame.path, recompile.function
+            at = None if about in direct else inside.get(about)
             seconds = _seconds_again(recompile.compile_id, versions, run.first_backward)
             own.append(replace(recompile, seconds=seconds, alone_for=context.caller(at) if at else None))
         seen_again = list(zip(own, run.seen, strict=True))

@@ -301,12 +301,12 @@ class UserSource:
         name or an attribute."""
         callee = self._file(path)
         function = next(iter(callee.outline.functions_from(line)), None) if callee else None
-        _, node = self._node(call.path, call.line, call.column, call.end_column)
-        if node is None or function is None:
+        caller = self._file(call.path)
+        if caller is None or function is None:
             return None
         names = [argument.arg for argument in (*function.args.posonlyargs, *function.args.args)]
         names = names[1:] if names[:1] == ["self"] else names
-        calls = [one for one in ast.walk(node) if isinstance(one, ast.Call) and len(one.args) + len(one.keywords)]
+        calls = [one for one in caller.calls_on(call.line) if len(one.args) + len(one.keywords)]
         # The call goes by the name of the function, or is the only one: not that of a method of what another returned.
         named = [one for one in calls if ast.unparse(one.func).rpartition(".")[2] == getattr(function, "name", None)]
         others = [one for one in calls if not isinstance(getattr(one.func, "value", None), ast.Call)]
@@ -370,6 +370,11 @@ class _File:
         }
         self._found: dict[tuple[int, int | None, int | None, bool], ast.expr | ast.stmt | None] = {}
         self._parents = {child: node for node in ast.walk(self.module.tree) for child in ast.iter_child_nodes(node)}
+
+    def calls_on(self, line: int) -> list[ast.Call]:
+        """The calls at a line but for those of torch's functions."""
+        calls = [one for one in self._on_line.get(line, ()) if isinstance(one, ast.Call)]
+        return [one for one in calls if not ast.unparse(one.func).startswith("torch.")]
 
     def node_at(
         self, line: int, column: int | None, end_column: int | None, is_branch: bool = False

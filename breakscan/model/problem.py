@@ -169,6 +169,8 @@ class ProblemKind(str, Enum):
     """Calls of something compiled that used no compiled code."""
     PLAIN_CALLS = "plain-calls"
     """Calls of a module that is also compiled, or of a method of a compiled module, that do not go through it."""
+    LATE_HOOKS = "late-hooks"
+    """Hooks that compiled code ignores."""
     STATE_KEYS = "state-keys"
     """Keys of a state dict with the name by which a compiled module holds the original."""
     COMPILED_ANEW = "compiled-anew"
@@ -195,6 +197,7 @@ _WORDS = {
     ProblemKind.EAGER_CALLS: "calls that ran eager",
     ProblemKind.EXPORT: "export problem",
     ProblemKind.PLAIN_CALLS: "calls around the compiled model",
+    ProblemKind.LATE_HOOKS: "hooks that compiled code ignores",
     ProblemKind.STATE_KEYS: "names of a compiled model",
     ProblemKind.COMPILED_ANEW: "compiled anew",
     ProblemKind.CACHE_BYPASS: "cache that is bypassed",
@@ -203,7 +206,7 @@ _WORDS = {
 }
 AROUND_COMPILER = (
     ProblemKind.EAGER_CALLS, ProblemKind.PLAIN_CALLS, ProblemKind.STATE_KEYS, ProblemKind.COMPILED_ANEW,
-    ProblemKind.CACHE_BYPASS, ProblemKind.UNROLLED_LOOP, ProblemKind.FAILED_RUN,
+    ProblemKind.CACHE_BYPASS, ProblemKind.UNROLLED_LOOP, ProblemKind.FAILED_RUN, ProblemKind.LATE_HOOKS,
 )  # fmt: skip
 """The kinds of problems that the compiler does not report."""
 

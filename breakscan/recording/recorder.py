@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from breakscan.recording.hooks.around import CopyHook, LoadedKeysHook, MethodHook, PlainCallHook, SavedKeysHook
+from breakscan.recording.hooks.around import AROUND
 from breakscan.recording.hooks.exports import AheadHook, AotHook, DraftHook, ExportHook
 from breakscan.recording.hooks.frames import BreakHook, FrameHook
 from breakscan.recording.hooks.graphs import BackwardLineHook, CudaGraphSkipHook, GraphHook
@@ -47,11 +47,7 @@ HOOKS: tuple[type[Hook], ...] = (
     AheadHook,
     CudaGraphSkipHook,
     ProfileHook,
-    PlainCallHook,
-    CopyHook,
-    MethodHook,
-    SavedKeysHook,
-    LoadedKeysHook,
+    *AROUND,
     BackwardLineHook,
     BackwardHook,
 )

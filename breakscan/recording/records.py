@@ -586,6 +586,17 @@ class StateKeysSeen(Record):
 
 
 @dataclass(frozen=True, slots=True)
+class LateHookSeen(Record):
+    """A hook (``hook``, the name of its function) that was registered on a module of this class after it was traced as
+    a part of something compiled, whose graphs ran ``runs`` times from then on without it."""
+
+    target: str
+    hook: str
+    stack: tuple[StackFrame, ...]
+    runs: int
+
+
+@dataclass(frozen=True, slots=True)
 class GraphRaised(Record):
     """A compiled graph raised when it ran, for the first time: the type of the exception and its text.  Of a backward,
     ``graph`` is None.  ``compilers`` says that code of the compiler raised it, or code that it generated."""

@@ -22,7 +22,7 @@ CATALOGUE = Path(__file__).parents[2] / "docs" / "remedies.md"
 
 WITHOUT_A_CASE = {
     # Of libraries, and of what torch's own code wants.
-    "dynamic-sources", "outside", "part-without-library",
+    "break-of-library", "dynamic-sources", "outside", "part-without-library",
     # Of stances and modes, which say so themselves.
     "outside-mode", "outside-stance", "warm-up-before-stance",
     # Of a problem about which nothing need be done.

@@ -4,20 +4,23 @@ that go to the original, and state dicts with the names of a compiled model."""
 from __future__ import annotations
 
 import _thread
-import atexit
 import sys
 import time
 import weakref
+from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import accumulate, repeat
+from operator import attrgetter
 from types import CodeType, FrameType, MethodType
 from typing import Any
 
-from breakscan.recording.hooks.hook import Hook, Hooks
-from breakscan.recording.hooks.object_facts import calling_stack, code_of
+from breakscan.recording.hooks.hook import Hook, Hooks, written_at_end
+from breakscan.recording.hooks.object_facts import calling_stack, code_of, current_compile_id
+from breakscan.recording.hooks.runs import RunHook
 from breakscan.recording.hooks.targets import name_of
-from breakscan.recording.records import PlainCallsRan, StateKeysSeen
+from breakscan.recording.records import LateHookSeen, PlainCallsRan, StateKeysSeen
 
 _TOOLS = (3, 4)
 """The numbers that ``sys.monitoring`` reserves for nobody."""
@@ -25,6 +28,7 @@ _EVERY = 0.02
 """Seconds between two looks at the stacks, on a Python without ``sys.monitoring``."""
 _ENTRY = "compile_wrapper"
 """The function of Dynamo that calls compiled code."""
+_NAME, _CODE = attrgetter("f_code.co_name"), attrgetter("f_code")
 _OF_TORCH = "torch."
 
 
@@ -69,13 +73,11 @@ class PlainCallHook(Hook):
             if self._tool is not None:
                 monitoring.use_tool_id(self._tool, "breakscan")
                 monitoring.register_callback(self._tool, monitoring.events.PY_START, self._called)
-        atexit.register(self._write)
         try:
-            yield monitoring is None or self._tool is not None
+            with written_at_end(self._write):
+                yield monitoring is None or self._tool is not None
         finally:
             self._sampling = False
-            atexit.unregister(self._write)
-            self._write()
             if self._tool is not None:
                 monitoring.free_tool_id(self._tool)
 
@@ -108,6 +110,8 @@ class PlainCallHook(Hook):
         if not isinstance(own, torch.nn.Module):
             return
         self.modules[id(own)] = weakref.ref(own), False
+        if tracer.inline_depth:
+            self.hooks.of(LateHook).traced(own)
         if id(code) not in self._codes:
             self._codes[id(code)] = weakref.ref(code)
             self._watch(code)
@@ -139,15 +143,16 @@ class PlainCallHook(Hook):
 
     def _outermost(self, frame: FrameType | None) -> FrameType | None:
         """The outermost frame of a stack that is one of these functions; None below compiled code."""
-        found = None
-        while frame is not None:
-            code = frame.f_code
-            if (watched := self._codes.get(id(code))) is not None and watched() is code:
-                found = frame
-            elif code.co_name == _ENTRY:
-                return None
-            frame = frame.f_back
-        return found
+        frames: deque[Any] = deque()
+        # Another thread's frames may end while Python code runs here, and CPython 3.11 has crashed over one that did.
+        try:
+            frames.extend(accumulate(repeat("f_back"), getattr, initial=frame))
+        except AttributeError:
+            frames.pop()
+        if _ENTRY in map(_NAME, frames) or self._codes.keys().isdisjoint(map(id, map(_CODE, frames))):
+            return None
+        watched = ((one, self._codes.get(id(one.f_code))) for one in reversed(frames))
+        return next((one for one, code in watched if code is not None and code() is one.f_code), None)
 
     def _add(self, frame: FrameType, calls: int, seconds: float) -> None:
         code = frame.f_code
@@ -192,6 +197,55 @@ class CopyHook(Hook):
             self._classes.add(type(module))
         elif state and type(module) in self._classes:
             self.hooks.of(PlainCallHook).modules[id(module)] = weakref.ref(module), True
+
+
+class LateHook(Hook):
+    """Records hooks that compiled code ignores: they were registered on a module after it was traced within something
+    else.  Those of what is compiled itself run."""
+
+    name = "late-hooks"
+    without = "hooks that compiled code ignores are missing"
+    wraps = (
+        "torch.nn.modules.module:Module.register_forward_hook",
+        "torch.nn.modules.module:Module.register_forward_pre_hook",
+        "torch.nn.modules.module:Module.register_full_backward_hook",
+        "torch.nn.modules.module:Module.register_full_backward_pre_hook",
+        "torch.utils.hooks:RemovableHandle.remove",
+    )
+    needs = ("torch._dynamo.config:skip_nnmodule_hook_guards",)
+    may_be_traced = True
+
+    def __init__(self, hooks: Hooks) -> None:
+        super().__init__(hooks)
+        self._inside: weakref.WeakKeyDictionary[Any, set[str | None]] = weakref.WeakKeyDictionary()
+        """The compiles in which a module was traced."""
+        self._late: dict[int, tuple[set[str | None], LateHookSeen]] = {}
+
+    @contextmanager
+    def installed(self) -> Iterator[bool]:
+        with written_at_end(self.guarded(lambda: self._ended(*self._late))), super().installed() as is_there:
+            yield is_there
+
+    def traced(self, module: Any) -> None:
+        """A module is traced within something else: hooks that it has by now are part of that."""
+        compiles = self._inside.setdefault(module, set())
+        self._ended(*(number for number, (those, _) in self._late.items() if those is compiles))
+        compiles.add(current_compile_id())
+
+    def after(self, handle: Any, module: Any, hook: Any = None, *_: Any, **__: Any) -> None:
+        from torch._dynamo import config
+
+        if handle is None:
+            self._ended(module.id)
+        elif (compiles := self._inside.get(module)) and config.skip_nnmodule_hook_guards:
+            runs = self.hooks.of(RunHook).meter.runs_of(compiles)
+            seen = LateHookSeen(name_of(module), name_of(hook), calling_stack(sys._getframe(1)), runs)
+            self._late[handle.id] = compiles, seen
+
+    def _ended(self, *numbers: int) -> None:
+        for compiles, seen in filter(None, (self._late.pop(number, None) for number in numbers)):
+            if runs := max(0, self.hooks.of(RunHook).meter.runs_of(compiles) - seen.runs):
+                self.hooks.write(replace(seen, runs=runs))
 
 
 class MethodHook(Hook):
@@ -289,3 +343,7 @@ def _value_of(tracker: Any) -> Any:
     held = {} if tracker is None else object.__getattribute__(tracker, "__dict__")
     cache = held.get("_cache")
     return held.get("value") if cache is None else cache.value
+
+
+AROUND = (PlainCallHook, CopyHook, LateHook, MethodHook, SavedKeysHook, LoadedKeysHook)
+"""The hooks, in the order in which they are installed."""

@@ -102,7 +102,9 @@ class GraphHook(Hook):
         self.hooks.write(record)
         if output.export or getattr(output, "package", None) is not None:
             return None
-        return meter.graph(_as_dynamo_calls_it(compiled), number, bool(ended_by), _cuda_device(inputs))
+        return meter.graph(
+            _as_dynamo_calls_it(compiled), number, bool(ended_by), _cuda_device(inputs), record.compile_id
+        )
 
 
 class BackwardLineHook(Hook):

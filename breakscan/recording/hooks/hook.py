@@ -5,6 +5,7 @@ Nothing that goes wrong in a hook reaches the user's program: it becomes a recor
 
 from __future__ import annotations
 
+import atexit
 import pkgutil
 import sys
 import threading
@@ -101,6 +102,17 @@ class Hook:
 
     def _guarded_if_own(self, method: str) -> Callable[..., Any] | None:
         return None if getattr(type(self), method) is getattr(Hook, method) else self.guarded(getattr(self, method))
+
+
+@contextmanager
+def written_at_end(write: Callable[[], object]) -> Iterator[None]:
+    """Writes what is left when the block ends, or the process."""
+    atexit.register(write)
+    try:
+        yield
+    finally:
+        atexit.unregister(write)
+        write()
 
 
 class _Depth(threading.local):

@@ -5,7 +5,6 @@ A step is the time from one call of something compiled to the next.  It is stead
 
 from __future__ import annotations
 
-import atexit
 import os
 import re
 import tempfile
@@ -17,7 +16,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-from breakscan.recording.hooks.hook import Hook, Hooks, wrapped
+from breakscan.recording.hooks.hook import Hook, Hooks, wrapped, written_at_end
 from breakscan.recording.hooks.run_tallies import CallTally
 from breakscan.recording.hooks.runs import RunHook
 from breakscan.recording.parsers.profiles import steps_profiled
@@ -62,15 +61,9 @@ class ProfileHook(Hook):
     def installed(self) -> Iterator[bool]:
         finish = self.guarded(self._finish)
         meter = self.hooks.of(RunHook).meter
-        atexit.register(finish)
-        with wrapped(self.wraps, self.wrap, needs=self.needs) as works:
+        with wrapped(self.wraps, self.wrap, needs=self.needs) as works, written_at_end(finish):
             meter.profile = self.guarded(self._call) if works else None
-            try:
-                yield works
-            finally:
-                atexit.unregister(finish)
-                finish()
-                meter.profile = None
+            yield works
 
     def wrap(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
         give_way = self.guarded(self._give_way)

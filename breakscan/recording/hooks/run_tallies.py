@@ -45,13 +45,15 @@ def usual(durations: Sequence[float], count: int) -> Usual:
 
 @dataclass(slots=True, eq=False)
 class GraphTally:
-    """The runs of one graph until now, and the gaps after it.  ``broke`` says that a break ended it.
+    """The runs of one graph until now, and the gaps after it.  ``broke`` says that a break ended it; ``compile_id`` is
+    that of its function.
 
     ``gaps`` holds the last gaps, ``device_gaps`` those on the device.
     """
 
     number: int
     broke: bool
+    compile_id: str | None = None
     runs: int = 0
     passes: int = 0
     runs_on_device: int = 0
@@ -63,7 +65,7 @@ class GraphTally:
     written: tuple[int, ...] = (0, 0, 0, 0)
 
     def clear(self) -> None:
-        self.__init__(self.number, self.broke)  # type: ignore[misc]
+        self.__init__(self.number, self.broke, self.compile_id)  # type: ignore[misc]
 
     def add_on_device(self, seconds: Sequence[float]) -> None:
         """Runs took so long on the device."""

@@ -8,23 +8,23 @@ graph is called by autograd, and is not seen.
 
 from __future__ import annotations
 
-import atexit
 import os
 import sys
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from time import perf_counter
 from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 from breakscan.recording.hooks.device_time import DeviceTime
-from breakscan.recording.hooks.hook import Hook, Hooks
+from breakscan.recording.hooks.hook import Hook, Hooks, written_at_end
 from breakscan.recording.hooks.object_facts import calling_stack, value_in_words
 from breakscan.recording.hooks.run_tallies import KEPT, CallTally, GraphTally, Threads, ThreadState
 from breakscan.recording.parsers.guards import readable
 from breakscan.recording.records import DEFAULT_STANCE, DISPATCH_MODE, GraphRaised, Record
 
+Run = Callable[..., Any]
 LONGEST_ERROR = 2000
 """Characters of the text of an exception."""
 _SHORTEST = 0.1
@@ -46,11 +46,7 @@ class RunMeter:
     at once, a run may be lost.
     """
 
-    def __init__(
-        self,
-        write: Callable[[Record], None],
-        guarded: Callable[[Callable[..., Any]], Callable[..., Any]] = lambda function: function,
-    ) -> None:
+    def __init__(self, write: Callable[[Record], None], guarded: Callable[[Run], Run] = lambda run: run) -> None:
         self.is_on = False
         self.raised = guarded(self._raised)
         self.write_again = guarded(self._write_again)
@@ -69,11 +65,11 @@ class RunMeter:
         self._failed: set[object] = set()
         _meters.add(self)
 
-    def graph(self, compiled: Callable[..., Any], number: int, broke: bool, device: Any = None) -> Callable[..., Any]:
+    def graph(self, compiled: Run, number: int, broke: bool, device: Any = None, compile_id: str | None = None) -> Run:
         """Does what ``compiled`` does, and times it; also on ``device``, where it is a CUDA device."""
         if not self.is_on:
             return compiled
-        tally = GraphTally(number, broke)
+        tally = GraphTally(number, broke, compile_id)
         self._graphs.append(tally)
         run = _disguised(_timed(compiled, tally, self), compiled)
         return run if device is None else _disguised(self.device.timed(run, tally, device), compiled)
@@ -96,6 +92,10 @@ class RunMeter:
     def runs(self) -> int | None:
         """The number of runs of graphs until now; None if they are not counted."""
         return sum(tally.runs for tally in self._graphs) if self.is_on else None
+
+    def runs_of(self, compile_ids: Collection[str | None]) -> int:
+        """The number of runs until now of the graphs of these compiles."""
+        return sum(tally.runs for tally in self._graphs if tally.compile_id in compile_ids)
 
     def compiled(self) -> None:
         """Something was compiled: the calls and gaps that it fell into are not steady."""
@@ -164,12 +164,8 @@ class RunHook(Hook):
         constructor = getattr(getattr(eval_frame, "_TorchDynamoContext", None), "__init__", None)
         write = self.guarded(self.meter.write)
         self.meter.is_on = True
-        atexit.register(write)
-        try:
+        with written_at_end(write):
             yield isinstance(constructor, FunctionType) and "enter_exit_hooks" in constructor.__code__.co_names
-        finally:
-            atexit.unregister(write)
-            write()
 
 
 class BackwardHook(Hook):
@@ -232,7 +228,7 @@ def current_stance() -> str:
     return getattr(getattr(eval_frame, "_stance", None), "stance", DEFAULT_STANCE)
 
 
-def _timed(compiled: Callable[..., Any], tally: GraphTally, meter: RunMeter) -> Callable[..., Any]:
+def _timed(compiled: Run, tally: GraphTally, meter: RunMeter) -> Run:
     # Runs as often as the graph does: everything is a local or one attribute away.
     threads = meter.threads
     clock = perf_counter
@@ -377,7 +373,7 @@ def _is_nested(frame: FrameType | None) -> bool:
     return found is None
 
 
-def _disguised(run: Any, compiled: Any) -> Callable[..., Any]:
+def _disguised(run: Any, compiled: Any) -> Run:
     """Looks like the function of torch that calls it: to a profiler, and to anything that prints the stack."""
     from torch._dynamo import eval_frame
 
