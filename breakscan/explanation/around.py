@@ -73,26 +73,15 @@ def _of(processes: Processes, kind: type[T]) -> list[T]:
 
 
 def _problem(
-    kind: ProblemKind,
-    where: StackFrame | Site,
-    context: ExplainContext,
-    remedies: Sequence[Remedy | None],
-    **given: Any,
+    kind: ProblemKind, where: StackFrame | Site, context: ExplainContext, remedies: Iterable[Remedy | None], **own: Any
 ) -> Problem:
     """A problem at a line of a recorded file, or at a site that reports show."""
     if isinstance(where, StackFrame):
-        given |= {"origin": context.origin(where.path), "code": context.sources.line(where.path, where.line)}
+        own |= {"origin": context.origin(where.path), "code": context.sources.line(where.path, where.line)}
         where = context.sources.site(where.path, where.line)
-    usual = {
-        "rule": None,
-        "verdict": None,
-        "severity": Severity.WARNING,
-        "origin": Origin.USER,
-        "functions": (),
-        "count": 1,
-    }
+    usual: dict[str, Any] = {"rule": None, "verdict": None, "severity": Severity.WARNING, "functions": (), "count": 1}
     kept = tuple(remedy for remedy in remedies if remedy is not None)
-    return Problem(kind, kind.value, kind.words, site=where, remedies=kept, **(usual | given))
+    return Problem(kind, kind.value, kind.words, site=where, remedies=kept, **(usual | {"origin": Origin.USER} | own))
 
 
 def _line(stack: Sequence[StackFrame], context: ExplainContext) -> StackFrame:
