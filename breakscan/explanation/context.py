@@ -110,7 +110,7 @@ class ExplainContext:
         around = self.function(code.path, code.line, code.name)
         if code.name == BACKWARD:
             return str(around)
-        return f"{around}.{plain}" if around and plain.startswith("<") else around or plain
+        return f"{around}.{plain}" if around not in (None, plain) and plain.startswith("<") else around or plain
 
     def caller(self, frame: StackFrame) -> Caller:
         return Caller(

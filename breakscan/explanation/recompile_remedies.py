@@ -263,15 +263,14 @@ def _are_integers(change: ValueChange) -> bool:
 
 
 def _are_open_integers(changes: Sequence[ValueChange]) -> bool:
-    """Return whether nothing but ints of modules and sizes of arguments differs, which are left open from the second
-    value on, but for 0 and 1."""
-    is_open = (
-        one.holder is Holder.MODULE if one.kind is ChangeKind.NUMBER else one.holder is Holder.ARGUMENT
-        for one in changes
-        if one.kind in (ChangeKind.NUMBER, ChangeKind.SIZE) and not one.is_parameter and _are_integers(one)
-        if len({*one.values} - APART) > 2
-    )
-    return sum(is_open) == len(changes)
+    """Return whether nothing but ints of modules and sizes of arguments differs: both are left open from the second
+    value on, and 0 and 1 never."""
+    for one in changes:
+        is_integer = one.kind is ChangeKind.NUMBER and one.holder is Holder.MODULE and _are_integers(one)
+        is_size = one.kind is ChangeKind.SIZE and one.holder is Holder.ARGUMENT and not one.is_parameter
+        if not is_size and not (is_integer and len({*one.values} - APART) > 2):
+            return False
+    return True
 
 
 def _facts(first: Recompile, change: ValueChange) -> dict[str, Any]:

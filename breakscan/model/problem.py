@@ -170,19 +170,16 @@ class ProblemKind(str, Enum):
     PLAIN_CALLS = "plain-calls"
     """Calls of a module that is also compiled, or of a method of a compiled module, that do not go through it."""
     LATE_HOOKS = "late-hooks"
-    """Hooks that compiled code ignores."""
     STATE_KEYS = "state-keys"
     """Keys of a state dict with the name by which a compiled module holds the original."""
     COMPILED_ANEW = "compiled-anew"
     """A function that several processes compile, or one again after a reset."""
     CACHE_BYPASS = "cache-bypass"
-    """Compiled code that a cache does not store."""
     UNROLLED_LOOP = "unrolled-loop"
     """A loop of which each round is in the graph."""
     FAILED_RUN = "failed-run"
     """Compiled code that raised when it ran."""
     EXPORT = "export"
-    """A kind of problem of an export."""
 
     @property
     def words(self) -> str:

@@ -1,6 +1,6 @@
-"""Most calls run eager: under a stance of torch that says so, and under a dispatch mode.
+"""Most calls run eager: under a stance of torch that says so, and from a dispatch mode on.
 
-expect: not breaks and [(p["count"], p["reason"], p["called_from"][0]["line"]) for p in problems if p["kind"] == "eager-calls"] == [(9, "force_eager", line("here")), (2, "dispatch-mode:Counter", line("mode"))]
+expect: not breaks and [(p["count"], p["reason"], p["called_from"][0]["line"]) for p in problems if p["kind"] == "eager-calls"] == [(9, "force_eager", line("here")), (3, "dispatch-mode:Counter", line("mode"))]
 """
 
 import torch
