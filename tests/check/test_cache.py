@@ -155,11 +155,12 @@ class TestWhatItRestsOn:
         (project / "helpers" / "__init__.py").touch()
         assert kept(project, folder) is None
 
-    def test_never_known(self, project: Path, folder: Path) -> None:
-        """A folder in the place of a file cannot be read, today as yesterday: what is in it nobody knows."""
+    @pytest.mark.parametrize("name", ["strange.py", "\0"])
+    def test_never_known(self, project: Path, folder: Path, name: str) -> None:
+        """A folder in the place of a file cannot be read, and no file can have such a name."""
         (project / "strange.py").mkdir()
         result = result_of(project)
-        result.depends[str(project / "strange.py")] = Digests().of(str(project / "strange.py"))
+        result.depends[str(project / name)] = Digests().of(str(project / "strange.py"))
         ResultCache(folder, "now").put(project / "model.py", result)
         assert kept(project, folder) is None
 
@@ -275,12 +276,6 @@ class TestDamage:
         Path(name).write_bytes(cache_module._checksum(payload, key) + payload)
         assert cache.get(project / "model.py") is None
 
-    def test_paths_that_no_file_can_have(self, project: Path, folder: Path) -> None:
-        result = result_of(project)
-        result.depends["\0"] = "00"
-        ResultCache(folder, "now").put(project / "model.py", result)
-        assert kept(project, folder) is None
-
     @pytest.mark.parametrize("kind", ["folder", "pipe", "loop"])
     def test_something_else_in_the_place_of_an_entry(self, project: Path, folder: Path, kind: str) -> None:
         result = keep(project, folder)
@@ -319,18 +314,14 @@ class TestFolder:
         assert cache.writable
         assert not folder.exists()
 
-    def test_that_holds_other_things_is_left_alone(self, project: Path) -> None:
+    @pytest.mark.parametrize("below", ["", "model.py/cache"])
+    def test_that_holds_other_things_or_is_below_a_file_is_left_alone(self, project: Path, below: str) -> None:
         """As where somebody names the folder of the project itself."""
-        before = sorted(project.iterdir())
-        assert not ResultCache(project, "now").writable
-        keep(project, project)
-        assert sorted(project.iterdir()) == before
-
-    def test_below_a_file(self, project: Path) -> None:
-        folder = project / "model.py" / "cache"
+        before, folder = sorted(project.iterdir()), project / below
         assert not ResultCache(folder, "now").writable
         keep(project, folder)
         assert kept(project, folder) is None
+        assert sorted(project.iterdir()) == before
 
     @pytest.mark.skipif(sys.platform == "win32" or os.geteuid() == 0, reason="everything is writable here")
     def test_that_cannot_be_written_is_still_read(self, project: Path, folder: Path) -> None:

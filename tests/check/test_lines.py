@@ -226,18 +226,10 @@ def test_the_list_is_that_of_the_installed_torch() -> None:
 
 
 def test_the_table() -> None:
-    root, product, absolute, interpolation = (
-        numpy_function("2.13", name) for name in ("sqrt", "prod", "abs", "interp")
-    )
-    assert root is not None
-    assert product is not None
-    assert absolute is not None
-    assert interpolation is not None
-    assert root.of_integers is OfNumbers.KNOWN
-    assert absolute.of_integers is OfNumbers.READ
+    root, product, absolute, interpolation = (numpy_function("2.13", n) for n in ("sqrt", "prod", "abs", "interp"))
+    assert (root.of_integers, absolute.of_integers) == (OfNumbers.KNOWN, OfNumbers.READ)
     assert absolute.of_floats is OfNumbers.KNOWN
-    assert product.whole
-    assert product.dtype_class("bool") == "int"
+    assert (product.whole, product.dtype_class("bool")) == (True, "int")
     assert interpolation.returned is Returned.UNTRACED
 
 

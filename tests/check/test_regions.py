@@ -25,6 +25,10 @@ from breakscan.rulebook.config import Settings
         "def step(x): return x.sum().item()  # ! BRK201\nfast = torch.compile(dynamic=True)(step)",
         "def step(x): return x.sum().item()  # ! BRK201\nfast = torch.compile(model=step)",
         "from torch import compile as c\n@c\ndef step(x): return x.sum().item()  # ! BRK201",
+        *(
+            f"class Net(nn.Module):\n    def forward(self, x):\n        return x.sum().item()  # ! BRK201\n{use}"
+            for use in ("net = torch.compile(Net())", "net = Net().cuda()\nnet.compile()", "f = torch.compile(Net())")
+        ),
     ],
 )
 def test_roots_in_all_their_spellings(marked, root: str) -> None:
@@ -35,13 +39,6 @@ class Other(nn.Module):
         return x.sum().item()
 """
     marked(root + "\n" + other)
-
-
-@pytest.mark.parametrize(
-    "use", ["net = torch.compile(Net())", "net = Net().cuda()\nnet.compile()", "net = Net()\nfast = torch.compile(net)"]
-)
-def test_a_compiled_module_is_compiled_from_its_forward(marked, use: str) -> None:
-    marked("class Net(nn.Module):\n    def forward(self, x):\n        return x.sum().item()  # ! BRK201\n" + use)
 
 
 def test_finding_names_the_region_it_is_compiled_from(check) -> None:

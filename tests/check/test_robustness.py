@@ -42,14 +42,6 @@ def test_hard_programs_end(tmp_path: Path, source: str) -> None:
     assert not [e for e in result.errors if "bug" in e.message]
 
 
-def test_an_empty_index_gives_the_tensor(tmp_path: Path) -> None:
-    path = tmp_path / "empty.py"
-    path.write_text("import torch\n@torch.compile\ndef f(x: torch.Tensor):\n    return x[()].item()\n")
-    result = check_paths([path], Settings(root=tmp_path, target_torch="2.13"))
-    assert [finding.site.line for finding in result.findings] == [4]
-    assert not result.errors
-
-
 @pytest.mark.parametrize("regions", ["auto", "all"])
 def test_a_fault_costs_one_function(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, regions: Literal["auto", "all"]

@@ -72,26 +72,22 @@ def test_mode_and_links_stay(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["link.py", "real.py"]
 
 
-def test_a_read_only_file_stays(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("now", "mode", "said"),
+    [
+        ("a = 1\n", 0o444, r"a\.py:1:1: cannot be written: the file is read-only"),
+        ("a = 5\n", 0o644, "has changed since it was read: run the command again"),
+        (None, 0, "cannot be read: No such file"),
+    ],
+)
+def test_a_file_that_is_not_as_it_was_read_stays(tmp_path: Path, now: str | None, mode: int, said: str) -> None:
     path = tmp_path / "a.py"
-    path.write_text("a = 1\n")
-    path.chmod(0o444)
-    with pytest.raises(SourceProblem, match=r"a\.py:1:1: cannot be written: the file is read-only"):
+    if now is not None:
+        path.write_text(now)
+        path.chmod(mode)
+    with pytest.raises(SourceProblem, match=said):
         rewrite_file(path, "a.py", "a = 1\n", "a = 2\n")
-    assert path.read_text() == "a = 1\n"
-
-
-def test_a_file_that_has_changed_stays(tmp_path: Path) -> None:
-    path = tmp_path / "a.py"
-    path.write_text("a = 5\n")
-    with pytest.raises(SourceProblem, match="has changed since it was read: run the command again"):
-        rewrite_file(path, "a.py", "a = 1\n", "a = 2\n")
-    assert path.read_text() == "a = 5\n"
-
-
-def test_a_file_that_is_gone_is_said(tmp_path: Path) -> None:
-    with pytest.raises(SourceProblem, match="cannot be read: No such file"):
-        rewrite_file(tmp_path / "a.py", "a.py", "a = 1\n", "a = 2\n")
+    assert now is None or path.read_text() == now
 
 
 def child(folder: Path, code: str) -> subprocess.CompletedProcess[str]:
