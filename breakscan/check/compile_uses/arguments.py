@@ -1,4 +1,4 @@
-"""Arguments of compiled code that have another value, size or length in each iteration of a loop."""
+"""Arguments of compiled code with another value, size or length in each iteration of a loop, and how they are used."""
 
 from __future__ import annotations
 
@@ -6,18 +6,11 @@ import ast
 from collections.abc import Iterator, Sequence
 from enum import Enum
 
-from breakscan.check.compile_uses.parameters import (
-    Treatment,
-    function_of,
-    parameter_of,
-    reads_only_constant_keys,
-    treatment,
-)
-from breakscan.check.compile_uses.uses import Found, Survey, Use
+from breakscan.check.compile_uses.uses import BoundName, Found, Survey, Use
 from breakscan.check.project.index import ClassInfo
 from breakscan.check.project.scopes import Step
 from breakscan.rulebook.events import Argument, EventKind
-from breakscan.source.walking import Loop, is_name, reads, walk
+from breakscan.source.walking import FunctionNode, Loop, is_name, own_nodes, reads, walk
 
 
 class ArgumentChange(Enum):
@@ -165,6 +158,114 @@ def _runs_once(counting: ast.Call) -> bool:
 
 def _last(dotted: str | None) -> str:
     return (dotted or "").rsplit(".", 1)[-1]
+
+
+class Treatment(Enum):
+    """The use of a parameter, as far as it decides how often Dynamo compiles.  An operand of events."""
+
+    UNUSED = "parameter:unused"
+    COMPUTED = "parameter:computed"
+    """Dynamic after one change."""
+    UNROLLED = "parameter:unrolled"
+    """Compiled for each value: it determines the shape of the graph."""
+
+
+_LISTS = frozenset({"list", "dict", "torch.nn.ModuleList", "torch.nn.ModuleDict"})
+
+
+def function_of(target: BoundName | None, survey: Survey) -> tuple[FunctionNode, bool] | None:
+    """The function that a call of what is compiled runs, and whether its first parameter is the object."""
+    if target is None:
+        return None
+    if target.function is not None:
+        return target.function, target.bound
+    forward = survey.project.method(target.owner, "forward") if target.owner is not None else None
+    return (forward.node, True) if forward is not None else None
+
+
+def parameters(function: FunctionNode, bound: bool) -> list[str]:
+    """The names of the parameters that can be given by position."""
+    given = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
+    return given[1:] if bound else given
+
+
+def parameter_of(call: ast.Call, argument: ast.expr, function: FunctionNode, bound: bool) -> str | None:
+    """The parameter that receives an argument of a call, if it is known."""
+    names = parameters(function, bound)
+    for i, given in enumerate(call.args):
+        if given is argument:
+            if isinstance(given, ast.Starred) or i >= len(names):
+                return function.args.vararg.arg if function.args.vararg else None
+            return names[i]
+        if isinstance(given, ast.Starred):
+            return None
+    for keyword in call.keywords:
+        if keyword.value is argument:
+            known = [*names, *(a.arg for a in function.args.kwonlyargs)]
+            return keyword.arg if keyword.arg in known else None
+    return None
+
+
+def treatment(function: FunctionNode, parameter: str, survey: Survey, target: BoundName | None) -> Treatment:
+    """The use of a parameter that holds a number."""
+    used = False
+    for node in own_nodes(function):
+        if isinstance(node, ast.Name) and node.id == parameter and isinstance(node.ctx, ast.Load):
+            used = True
+        elif _unrolls(node, parameter, survey, function, target):
+            return Treatment.UNROLLED
+    inner = [n for n in own_nodes(function) if isinstance(n, ast.FunctionDef | ast.Lambda)]
+    used = used or any(reads(n, parameter) for n in inner)
+    return Treatment.COMPUTED if used else Treatment.UNUSED
+
+
+def _unrolls(node: ast.AST, name: str, survey: Survey, function: FunctionNode, target: BoundName | None) -> bool:
+    if isinstance(node, ast.Call):
+        return is_name(node.func, "range") and any(is_number_of(argument, name) for argument in node.args)
+    if isinstance(node, ast.Subscript) and is_number_of(node.slice, name):
+        return _is_list(node.value, survey, function, target)
+    return False
+
+
+def is_number_of(node: ast.expr, name: str) -> bool:
+    """True if an expression is a name, or Python arithmetic on it and constants."""
+    if isinstance(node, ast.BinOp):
+        sides = [is_number_of(s, name) for s in (node.left, node.right) if not isinstance(s, ast.Constant)]
+        return bool(sides) and all(sides)
+    return isinstance(node, ast.Name) and node.id == name
+
+
+def _is_list(node: ast.expr, survey: Survey, function: FunctionNode, target: BoundName | None) -> bool:
+    """True if a value is a list, a dict or an ``nn.ModuleList`` made in the file."""
+    values: list[ast.expr | None] = []
+    if isinstance(node, ast.Name):
+        scope = survey.scopes.of_function.get(function)
+        bindings = survey.bindings_of(node.id, scope or survey.scopes.top)
+        values = [b.value for b in bindings]
+    elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and target is not None and target.owner:
+        values = [b.value for b in survey.attribute_bindings(target.owner, node.attr)]
+    return bool(values) and all(v is not None and _makes_list(v, survey) for v in values)
+
+
+def _makes_list(value: ast.expr, survey: Survey) -> bool:
+    if isinstance(value, ast.Call):
+        return survey.index.dotted(value.func) in _LISTS
+    return isinstance(value, ast.List | ast.ListComp | ast.Dict | ast.DictComp)
+
+
+def reads_only_constant_keys(function: FunctionNode, parameter: str) -> bool:
+    """True if a function only reads constant keys of a dict."""
+    keyed = [
+        node.value
+        for node in own_nodes(function)
+        if isinstance(node, ast.Subscript)
+        and isinstance(node.ctx, ast.Load)
+        and isinstance(node.slice, ast.Constant)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == parameter
+    ]
+    loads = [n for n in own_nodes(function) if isinstance(n, ast.Name) and n.id == parameter]
+    return len(keyed) == len(loads)
 
 
 _MADE_WITH_SIZE = frozenset({"torch.randn", "torch.rand", "torch.zeros", "torch.ones", "torch.empty"})

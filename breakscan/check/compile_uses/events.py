@@ -6,13 +6,13 @@ import ast
 import re
 from collections.abc import Iterator
 
-from breakscan.check.compile_uses.arguments import changing_arguments
-from breakscan.check.compile_uses.parameters import float_updates, parameter_of
+from breakscan.check.compile_uses.arguments import changing_arguments, parameter_of
 from breakscan.check.compile_uses.states import (
     changing_attributes,
     changing_keys,
     counted_entries,
     differing_instances,
+    float_updates,
     global_counters,
     growing_attributes,
     size_branches,

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from breakscan.check.compile_uses.arguments import ArgumentChange, Changes
-from breakscan.check.compile_uses.parameters import parameter_of
+from breakscan.check.compile_uses.arguments import ArgumentChange, Changes, parameter_of
 from breakscan.check.compile_uses.uses import BoundName, Compiled, Found, Survey, Use
 from breakscan.check.interpreter.signatures import State
 from breakscan.check.interpreter.statements import is_guard
@@ -133,6 +132,122 @@ def _starts_as_number(index: ModuleIndex, key: object) -> bool:
         and any(isinstance(t, ast.Subscript) and getattr(t.slice, "value", None) == key for t in node.targets)
         for node in walk(index.tree)
     )
+
+
+_KEEPS_FLOATS = frozenset({"min", "max", "abs", "float"})
+_Number = type[int] | type[float]
+
+
+def float_updates(
+    index: ModuleIndex, compiled: Iterable[FunctionInfo]
+) -> Iterator[tuple[FunctionInfo, ast.stmt, ast.expr]]:
+    """``self.scale *= 0.5`` in compiled code, on an attribute or a global that starts as a number and that other
+    arithmetic reads: the function, the statement, and what is assigned."""
+    for info in compiled:
+        if info.index is not index or info.name == "__init__":
+            continue
+        declared = frozenset(name for n in info.own_nodes if isinstance(n, ast.Global) for name in n.names)
+        for node in info.own_nodes:
+            if isinstance(node, ast.Assign | ast.AugAssign):
+                target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+                readers = _readers(info, target, declared)
+                if readers and _makes_float(node, target, info) and any(_computes_with(r, target) for r in readers):
+                    yield info, node, target
+
+
+def _readers(info: FunctionInfo, target: ast.expr, declared: frozenset[str]) -> Sequence[FunctionInfo]:
+    """The functions that read what is assigned: the methods of the class, or for a global the function itself."""
+    if isinstance(target, ast.Name):
+        return [info] if target.id in declared else []
+    if info.owner is None or info.first_parameter is None or not isinstance(target, ast.Attribute):
+        return []
+    return list(info.owner.methods.values()) if is_name(target.value, info.first_parameter) else []
+
+
+def _makes_float(node: ast.Assign | ast.AugAssign, target: ast.expr, info: FunctionInfo) -> bool:
+    """True if the new value is a float that is computed from the old one and other numbers."""
+    kinds = _start_of(info, target), _kind(node.value, info)
+    if isinstance(node, ast.AugAssign):
+        return None not in kinds and (float in kinds or isinstance(node.op, ast.Div))
+    reads_place = isinstance(node.value, ast.BinOp | ast.Call) and ast.unparse(target) in map(
+        ast.unparse, (part for part in walk(node.value) if isinstance(part, ast.Name | ast.Attribute))
+    )
+    return reads_place and None not in kinds and float in kinds
+
+
+def _kind(node: ast.expr, info: FunctionInfo) -> _Number | None:
+    """The type of an expression that is Python arithmetic on numbers alone."""
+    match node:
+        case ast.Constant():
+            return _number(node, None)
+        case ast.Name() | ast.Attribute():
+            return _start_of(info, node)
+        case ast.UnaryOp():
+            operands = [node.operand]
+        case ast.BinOp():
+            operands = [node.left, node.right]
+        case ast.Call() if info.index.dotted(node.func) in _KEEPS_FLOATS and not node.keywords:
+            operands = node.args
+        case _:
+            return None
+    divides = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div)
+    return _joined({_kind(operand, info) for operand in operands} | ({float} if divides else set()))
+
+
+def _joined(kinds: set[_Number | None]) -> _Number | None:
+    return None if None in kinds or not kinds else float if float in kinds else int
+
+
+def _start_of(info: FunctionInfo, place: ast.expr) -> _Number | None:
+    """The type of the number that an attribute or a global holds before the first call; None if it may hold another."""
+    starts: set[_Number | None] = set()
+    if isinstance(place, ast.Name):
+        starts = {_number(value, None) for value in _assigned(info.index.tree.body, place.id)}
+    elif isinstance(place, ast.Attribute) and info.owner is not None:
+        made = info.owner.methods.get("__init__")
+        starts = {_number(value, None) for value in _assigned(info.owner.node.body, place.attr)}
+        if made is not None:
+            starts |= {_number(value, made) for value in _assigned(made.own_nodes, ast.unparse(place))}
+    return _joined(starts)
+
+
+def _assigned(nodes: Iterable[ast.AST], place: str) -> Iterator[ast.expr | None]:
+    for node in nodes:
+        if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign) and _sets(node, place):
+            yield node.value
+
+
+def _number(node: ast.expr | None, made: FunctionInfo | None) -> _Number | None:
+    """The type of a number as it is written, or of a parameter of ``__init__`` by its annotation or default."""
+    if isinstance(node, ast.Constant) and type(node.value) in (int, float):
+        return float if type(node.value) is float else int
+    if made is None or not isinstance(node, ast.Name):
+        return None
+    given = made.node.args
+    for parameter in (*given.posonlyargs, *given.args, *given.kwonlyargs):
+        if parameter.arg == node.id and isinstance(parameter.annotation, ast.Name):
+            return {"float": float, "int": int}.get(parameter.annotation.id)
+    return _number(made.defaults.get(node.id), None)
+
+
+def _computes_with(reader: FunctionInfo, place: ast.expr) -> bool:
+    """True if arithmetic reads the place, other than for its own updates.  A number that nothing is computed with stays
+    constant in the graph, so that each value compiles anew."""
+    text = ast.unparse(place)
+    own = {part for node in reader.own_nodes if _sets(node, text) for part in walk(node)}
+    for node in reader.own_nodes:
+        if isinstance(node, ast.BinOp) and node not in own:
+            if any(ast.unparse(side) == text for side in (node.left, node.right)):
+                return True
+        elif isinstance(node, ast.AugAssign) and node not in own and ast.unparse(node.value) == text:
+            return True
+    return False
+
+
+def _sets(node: ast.AST, place: str) -> bool:
+    if isinstance(node, ast.Assign):
+        return place in map(ast.unparse, node.targets)
+    return isinstance(node, ast.AnnAssign | ast.AugAssign) and ast.unparse(node.target) == place
 
 
 def changing_keys(survey: Survey) -> Iterator[Found]:
