@@ -86,10 +86,9 @@ def emit_operation(frame: Frame, node: ast.AST, op: ast.operator | ast.unaryop, 
 def binary(left: Value, right: Value, op: ast.operator) -> Value:
     """The value of an arithmetic operation."""
     if isinstance(left, Tensor) or isinstance(right, Tensor):
-        dtype = _promoted(left, right, op)
-        if dtype is None and isinstance(op, ast.BitAnd | ast.BitOr) and not _has_dtype(left) and not _has_dtype(right):
+        if isinstance(op, ast.BitAnd | ast.BitOr) and not any(v.dtype for v in (left, right) if isinstance(v, Tensor)):
             return at_most(_of_tensors(left, right, "bool"), Sure.LIKELY)  # hardly any other tensors are combined so
-        return _of_tensors(left, right, dtype)
+        return _of_tensors(left, right, _promoted(left, right, op))
     for side in (left, right):
         if isinstance(op, ast.Mult) and isinstance(side, Container):
             return container_of(item_of(side))
@@ -106,16 +105,12 @@ def binary(left: Value, right: Value, op: ast.operator) -> Value:
     return SIZE if isinstance(left, Size) or isinstance(right, Size) else CONSTANT
 
 
-def _has_dtype(value: Value) -> bool:
-    return isinstance(value, Tensor) and value.dtype is not None
-
-
-def _of_tensors(left: Value, right: Value, dtype: str | None) -> Tensor:
+def _of_tensors(left: Value, right: Value, dtype: str | None, *, compared: bool = False) -> Tensor:
     """The result of an operation or comparison of which one side at least is a tensor."""
     tensors = [v for v in (left, right) if isinstance(v, Tensor)]
     keeps_shape = len(tensors) == 2 or has_number(left, right)
     zero_dim = keeps_shape and all(v.zero_dim for v in tensors)
-    one_dim = keeps_shape and all(v.one_dim for v in tensors)
+    one_dim = keeps_shape and not compared and all(v.one_dim for v in tensors)
     make = array if all(v.array for v in tensors) else tensor
     made = make(max(v.sure for v in tensors), dtype, zero_dim or None, one_dim)
     made = replace(made, by_data=True) if keeps_shape and is_by_data(tensors) else made
@@ -330,7 +325,7 @@ def _compare_pair(frame: Frame, node: ast.Compare, op: ast.cmpop, left: Value, r
     left, right = tested(left), tested(right)
     if isinstance(left, Tensor) or isinstance(right, Tensor):
         is_none = isinstance(left, NoneValue) or isinstance(right, NoneValue)
-        return CONSTANT if is_none else replace(_of_tensors(left, right, "bool"), one_dim=False)
+        return CONSTANT if is_none else _of_tensors(left, right, "bool", compared=True)
     if isinstance(op, ast.Eq | ast.NotEq):
         result = call_own_method(frame, node, left, "__eq__", right)
         if result is not None:
