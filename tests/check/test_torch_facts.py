@@ -58,10 +58,7 @@ def test_no_public_function_on_tensors_is_missing() -> None:
         if getattr(functional, name).__module__ not in ("typing", "importlib", "builtins")
     }
     for namespace in ("linalg", "fft", "special"):
-        names |= {f"torch.{namespace}.{n}" for n in dir(getattr(torch, namespace)) if _is_public(torch, namespace, n)}
+        public = {name: one for name, one in vars(getattr(torch, namespace)).items() if not name.startswith("_")}
+        names |= {f"torch.{namespace}.{name}" for name, one in public.items() if inspect.isbuiltin(one)}
     assert len(names) > 200
     assert not sorted(names - set(known))
-
-
-def _is_public(torch: object, namespace: str, name: str) -> bool:
-    return not name.startswith("_") and inspect.isbuiltin(getattr(getattr(torch, namespace), name))

@@ -232,7 +232,7 @@ def is_number_of(node: ast.expr, name: str) -> bool:
     if isinstance(node, ast.BinOp):
         sides = [is_number_of(s, name) for s in (node.left, node.right) if not isinstance(s, ast.Constant)]
         return bool(sides) and all(sides)
-    return isinstance(node, ast.Name) and node.id == name
+    return is_name(node, name)
 
 
 def _is_list(node: ast.expr, survey: Survey, function: FunctionNode, target: BoundName | None) -> bool:

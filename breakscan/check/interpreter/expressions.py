@@ -101,10 +101,6 @@ def evaluate(frame: Frame, node: ast.expr | None) -> Value:
     return UNKNOWN
 
 
-def _constant(frame: Frame, node: ast.Constant) -> Value:
-    return literal(node.value)
-
-
 def _name(frame: Frame, node: ast.Name) -> Value:
     value = frame.look_up(node.id)
     if isinstance(value, Module):
@@ -217,18 +213,10 @@ def _holds_its_place(frame: Frame, over: ast.expr) -> bool:
     return isinstance(over, ast.Call) and frame.index.dotted(over.func) == "enumerate"
 
 
-def _lambda(frame: Frame, node: ast.Lambda) -> Value:
-    return function_value(frame, frame.program.lambda_info(node, frame))
-
-
 def _named(frame: Frame, node: ast.NamedExpr) -> Value:
     value = evaluate(frame, node.value)
     bind(frame, node.target, value)
     return value
-
-
-def _starred(frame: Frame, node: ast.Starred) -> Value:
-    return item_of(evaluate(frame, node.value))
 
 
 def _wrapped(frame: Frame, node: ast.Await | ast.YieldFrom | ast.Yield) -> Value:
@@ -479,7 +467,7 @@ def store_attribute(frame: Frame, target: ast.Attribute, value: Value, form: str
 
 
 _HANDLERS: dict[type[ast.expr], Callable[[Frame, Any], Value]] = {
-    ast.Constant: _constant,
+    ast.Constant: lambda frame, node: literal(node.value),
     ast.Name: _name,
     ast.Attribute: _attribute,
     ast.Subscript: _subscript,
@@ -494,8 +482,8 @@ _HANDLERS: dict[type[ast.expr], Callable[[Frame, Any], Value]] = {
     **dict.fromkeys((ast.Tuple, ast.List, ast.Set), _display),
     ast.Dict: _dict,
     **dict.fromkeys((ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp), _comprehension),
-    ast.Lambda: _lambda,
+    ast.Lambda: lambda frame, node: function_value(frame, frame.program.lambda_info(node, frame)),
     ast.NamedExpr: _named,
-    ast.Starred: _starred,
+    ast.Starred: lambda frame, node: item_of(evaluate(frame, node.value)),
     **dict.fromkeys((ast.Await, ast.Yield, ast.YieldFrom), _wrapped),
 }

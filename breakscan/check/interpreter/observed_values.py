@@ -108,7 +108,8 @@ def _of_types(types: frozenset[str], seen: ValueSeen, index: ModuleIndex) -> Val
         return Container(mapping=True, keys=tuple(sorted(keys, key=lambda entry: entry[0])))
     if name.startswith(_MODULES):
         return Module(name=f"torch.nn.{name.rpartition('.')[2]}")
-    return _object(name, index)
+    owner = index.class_named(name.removeprefix("__main__.").removeprefix(f"{index.name}."))
+    return instance_of(owner) if owner is not None else None
 
 
 def _tensor(types: frozenset[str], seen: TensorSeen) -> Tensor | None:
@@ -136,12 +137,6 @@ def _constant(types: frozenset[str], seen: ValueSeen) -> Constant | None:
     except (ValueError, SyntaxError):  # ``nan`` and ``inf``
         return CONSTANT
     return Constant(literal=literal) if isinstance(literal, bool | str | float) else CONSTANT
-
-
-def _object(name: str, index: ModuleIndex) -> Value | None:
-    """An object of a class that the file knows."""
-    owner = index.class_named(name.removeprefix("__main__.").removeprefix(f"{index.name}."))
-    return instance_of(owner) if owner is not None else None
 
 
 def as_observed(value: Value, seen: Value) -> Value:
