@@ -237,7 +237,7 @@ def _note_outputs(
         found.outputs[path] = found.keep(path, tensor)
         if not isinstance(leaf, torch.Tensor):
             continue
-        found.others[path] = ""
+        found.others[path] = "" if type(leaf) in (torch.Tensor, torch.nn.Parameter) else type(leaf).__qualname__
         if tensor.layout is torch.strided and tensor.numel():
             strides = zip(tensor.shape, tensor.stride(), strict=True)
             found.strides[path] = str([stride for size, stride in strides if size > 1])

@@ -18,6 +18,7 @@ from breakscan.prove.overlay import ExecutedCode
 from breakscan.prove.protocol import CallStart, Failure, RanCode, ValueMismatch
 from breakscan.prove.state import digests, read_file, write_file
 from breakscan.prove.torch_state import (
+    clear_casts,
     eager_stance,
     higher_precision,
     mark_step,
@@ -109,6 +110,7 @@ def put_back(captured: CapturedCallable, call: CapturedCall) -> None:
         snapshot.restore()
     OUTSIDE.put_back([file for snapshot in snapshots for file in snapshot.files])
     set_rng_state(call.rng)
+    clear_casts()
 
 
 def put_values_back(captured: CapturedCallable) -> None:
@@ -117,6 +119,7 @@ def put_values_back(captured: CapturedCallable) -> None:
     captured.state.restore(values_only=True)
     for call in captured.calls:
         call.inputs.restore()
+    clear_casts()
 
 
 @contextlib.contextmanager

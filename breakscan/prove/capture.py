@@ -201,6 +201,8 @@ class LaterCalls:
         """The last call, if it is not among those kept."""
         self._kinds: set[str] = set()
         self._looked = 0
+        self._hooked: dict[int, set[str]] = {}
+        """The modules with hooks at the first look, by the number of the callable."""
         self._until: float | None = None
 
     def look(
@@ -216,14 +218,17 @@ class LaterCalls:
         given = ObjectWalk({"args": args, "kwargs": kwargs}, modules)
         plains = {path: value for path, value in state.plains_now().items() if path in state.setters}
         sizes = {path: _layout(tensor) for path, tensor in given.tensors.items()}
+        hooked = {path for path, one in state.walk.layers.items() if one._forward_hooks or one._forward_pre_hooks}
+        hooked -= self._hooked.setdefault(number, hooked)
         # Numbers that each call changes are of one kind.
         flags = {path: value for path, value in plains.items() if isinstance(value, (bool, str))}
         modes = asdict(Modes.now())
-        kind = repr((number, given.plains, sizes, flags, modes))
+        kind = repr((number, given.plains, sizes, flags, modes, sorted(hooked)))
         is_new = kind not in self._kinds
         self._kinds.add(kind)
         other = {path: value for path, value in plains.items() if value != state.plains.get(path)}
         self._last = {"callable": number, "args": args, "kwargs": kwargs, "plains": other, "values": {}, "modes": modes}
+        self._last["hooked"] = sorted(hooked)
         if is_new or self._looked <= FIRST_LATER or not self._looked & (self._looked - 1):
             values = state.now().values
             if sum(value.nbytes for value in values.values()) <= MOST_BYTES:
@@ -334,15 +339,14 @@ class Capture:
             if not captured.calls and len(self.captured) >= MOST_CALLABLES and not captured.passed:
                 self.left_out.append(captured.name)
                 captured.passed = True
-            if not captured.passed or captured.calls:
-                self._take(captured, args, kwargs)
+            is_later = (not captured.passed or captured.calls) and self._take(captured, args, kwargs)
             try:
                 with eager_stance():
                     result = captured.original(*args, **kwargs)
             except Exception as error:
                 self.failed = captured.name, error
                 raise
-            if captured.calls:
+            if captured.calls and not is_later:
                 last = captured.calls[-1]
                 last.has_returned = True
                 watch_backward(result, lambda: setattr(last, "backward", True))
@@ -350,7 +354,8 @@ class Capture:
         finally:
             self._busy = False
 
-    def _take(self, captured: CapturedCallable, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
+    def _take(self, captured: CapturedCallable, args: tuple[object, ...], kwargs: dict[str, object]) -> bool:
+        """Returns True if it is a call after all captured ones, which is looked at."""
         if len(captured.calls) < self._calls:
             if not self.captured:
                 self._first()
@@ -375,11 +380,12 @@ class Capture:
         if self._is_full():
             number = next(at for at, one in enumerate(self.captured) if one is captured) if captured.calls else 0
             if self.later is not None and self.later.look(number, captured, args, kwargs):
-                return
+                return True
             self.stopping = True
             self._unhook()
             self._full()
             raise ProgramStopped
+        return False
 
     def _watch_optimizers(self) -> None:
         from torch.optim.optimizer import register_optimizer_step_pre_hook

@@ -16,7 +16,7 @@ import sys
 import types
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from enum import Enum
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
@@ -71,6 +71,7 @@ class ObjectWalk:
         """Each puts one container back, and returns whether it had changed."""
         self.setters: dict[str, Callable[[object], object]] = {}
         """Binds another object in place of a plain value, by its path."""
+        self.layers: dict[str, Module] = {}
         self.files: list[IO[Any]] = []
         self.counts: dict[str, itertools.count[int]] = {}
         self.iterators: list[str] = []
@@ -146,6 +147,8 @@ class ObjectWalk:
         if hasattr(thing, "cache_info") and hasattr(thing, "__wrapped__"):
             # What a cache holds cannot be put back, but how much it holds can be compared.
             self.plains[f"{path}{CACHE_INFO}"] = thing.cache_info()[2:]
+            if not thing.cache_info().currsize:
+                self.undo.append(functools.partial(_empty_cache, thing))
             return [(path, thing.__wrapped__)]
         if _is_walked(thing):
             return [_class_of(thing), *self._of_object(path, thing)]
@@ -228,10 +231,15 @@ class ObjectWalk:
         return [(f"{path}[{n}]", value) for n, value in enumerate(held)]
 
     def _of_module(self, path: str, module: Module) -> Iterator[tuple[str, object]]:
+        self.layers[path] = module
         held = vars(module)
         own = {name: value for name, value in held.items() if _is_used(name, value)}
         put = functools.partial(_put_back_names, held, dict(own), _is_used)
         self.undo.append(functools.partial(put, held.__setitem__, held.__delitem__))
+        # Without hooks, a module has ten empty dictionaries for them.
+        kinds = {name: value for name, value in own.items() if name.startswith(("_forward_", "_backward_"))}
+        unhooked = {name: value for name, value in kinds.items() if isinstance(value, dict) and not value}
+        self.undo.append(functools.partial(_remove_hooks, list(unhooked.values())))
         for inside in ("_parameters", "_buffers", "_modules"):
             inner = own.pop(inside, {})
             self.undo.append(functools.partial(_refill_dict, inner, dict(inner)))
@@ -240,8 +248,7 @@ class ObjectWalk:
         saved.difference_update(held.get("_non_persistent_buffers_set", ()))
         self.plains[f"{path}.state_dict()"] = tuple(sorted(saved))
         for name, value in own.items():
-            # Without hooks, a module has ten empty dictionaries for them.
-            if not name.startswith(("_forward_", "_backward_")) or value:
+            if name not in unhooked:
                 self.setters[f"{path}.{name}"] = functools.partial(held.__setitem__, name)
                 yield f"{path}.{name}", value
         yield _class_of(module)
@@ -344,6 +351,13 @@ def _refill_dict(held: dict[Any, Any], contents: dict[Any, Any]) -> bool:
     return True
 
 
+def _remove_hooks(unhooked: Sequence[dict[Any, Any]]) -> bool:
+    hooked = [one for one in unhooked if one]
+    for one in hooked:
+        one.clear()
+    return bool(hooked)
+
+
 def _put_back_buffer(buffer: Any, content: str | bytes) -> bool:
     if buffer.getvalue() == content:
         return False
@@ -360,6 +374,12 @@ def _rebind(get: Callable[[], object], put: Callable[[object], object], value: o
             return False
     put(value)
     return True
+
+
+def _empty_cache(function: Any) -> bool:
+    held = function.cache_info().currsize
+    function.cache_clear()
+    return bool(held)
 
 
 def _put_back_iterator(thing: Any, position: object) -> bool:

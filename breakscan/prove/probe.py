@@ -144,6 +144,8 @@ class Probe:
         if not self._ran:
             yield UnseenCode(UnseenKind.OUTSIDE, "", 0, "it was not recorded which code the calls ran without it")
             return
+        if not self._varied:
+            yield UnseenCode(UnseenKind.OUTSIDE, "", 0, "no varied call could be compared")
         for path, (before, after) in candidate.texts.items():
             name, lines = display_path(path, os.getcwd()), candidate.lines[path]
             old, new = (sum((one[path] for one in each if path in one), RanCode()) for each in (self._ran, ran))

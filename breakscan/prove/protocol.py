@@ -254,6 +254,8 @@ class Variation(str, Enum):
     """An argument that has a default is left out."""
     ATTRIBUTE = "attribute"
     """Another number or flag in an attribute or a global that the program sets."""
+    HOOK = "hook"
+    """A module has a forward hook, as the program registers one later."""
     MODE = "mode"
     """``eval()`` in place of ``train()``, or the other way round."""
     MORE = "more"
@@ -278,13 +280,14 @@ class Variation(str, Enum):
 
 @dataclass(frozen=True)
 class VariedCall:
-    """The first captured call of a callable, which has this number, varied ``at`` a path, a parameter or a dimension,
-    or as this later call; ``value`` is the number that it has there."""
+    """The last captured call, or the ``first``, of a callable, which has this number, varied ``at`` a path, a parameter
+    or a dimension, or as this later call; ``value`` is the number that it has there."""
 
     callable: int
     kind: Variation
     at: str = ""
     value: str = ""
+    first: bool = False
 
 
 @dataclass(frozen=True)

@@ -220,11 +220,13 @@ def _without(captured: CapturedCallable, call: CapturedCall, name: str) -> Captu
     return replace(call, args=call.args[: list(inspect.signature(captured.original).parameters).index(name)])
 
 
-def planned(captured: CapturedCallable, names: Collection[str], later: int) -> Iterator[tuple[Variation, str, str]]:
-    """The variations of the first call: the kind, where, and the value if it is a number."""
-    call = captured.calls[0]
+def planned(
+    captured: CapturedCallable, call: CapturedCall, names: Collection[str], later: Sequence[Mapping[str, Any]]
+) -> Iterator[tuple[Variation, str, str]]:
+    """The variations of a call: the kind, where, and the value if it is a number."""
     state, inputs = captured.snapshots_of(call)
-    yield from ((Variation.LATER, str(number), "") for number in range(later))
+    yield from ((Variation.LATER, str(number), "") for number in range(len(later)))
+    yield from ((Variation.HOOK, path, "") for path in sorted({path for one in later for path in one["hooked"]}))
     left_out, optional = _defaults(captured, call)
     numbers = {**_numbers(call), **{f"kwargs[{name!r}]": it for name, it in left_out.items() if is_number(it)}}
     yield from ((Variation.ARGUMENT, at, repr(other)) for at, it in numbers.items() for other in other_numbers(it))
@@ -282,10 +284,14 @@ class VariedCalls:
         write_file(self._later, f"{folder}/calls.pt")
         found: list[VariedCall] = []
         for number, captured in enumerate(self._callables):
-            later = sum(one["callable"] == number for one in self._later or ())
+            later = [one for one in self._later or () if one["callable"] == number]
             of_kind: dict[Variation, list[VariedCall]] = {}
-            for kind, at, value in planned(captured, names, later):
+            for kind, at, value in planned(captured, captured.calls[-1], names, later):
                 of_kind.setdefault(kind, []).append(VariedCall(number, kind, at, value))
+            if captured.calls[0].state is not None and len(captured.calls) > 1:
+                # What is made in the first call was kept for those after it.
+                for kind, at, value in planned(captured, captured.calls[0], names, ()):
+                    of_kind.setdefault(kind, []).append(VariedCall(number, kind, at, value, first=True))
             found += [one for kind in of_kind.values() for one in kind[:MOST_OF_A_KIND]]
         return tuple(found)
 
@@ -344,19 +350,19 @@ class VariedCalls:
     def _result(self, folder: str, varied: VariedCall) -> CallResult | None:
         """The result of a varied call; None if there is none, or if it takes too long."""
         captured = self._callables[varied.callable]
-        call = captured.calls[0]
+        call = captured.calls[0 if varied.first else -1]
         leaves = [leaf for snapshot in captured.snapshots_of(call) for leaf in snapshot.leaves().values()]
         backward = sum(leaf.numel() * leaf.element_size() for leaf in leaves) <= MOST_GRADIENTS
         if self._later is None:
             self._later = read_file(f"{folder}/calls.pt")
         try:
-            with self._varied(captured, varied) as (other, plains):
+            with self._varied(captured, call, varied) as (other, plains):
                 if other is None:
                     return None
                 put_back(captured, other)
                 with other.modes.set(), eager_stance(), time_limit(LONGEST_CALL):
                     state, _ = captured.snapshots_of(other)
-                    with state.holding({}, plains):
+                    with state.holding({}, plains), _hook(state, varied):
                         return run_call(captured, other, captured.original, backward, varied=True)
         except (TimeLimitReached, Exception):
             # What the call itself raises is a result: this call cannot be varied so, or takes too long.
@@ -366,10 +372,9 @@ class VariedCalls:
 
     @contextlib.contextmanager
     def _varied(
-        self, captured: CapturedCallable, varied: VariedCall
+        self, captured: CapturedCallable, call: CapturedCall, varied: VariedCall
     ) -> Iterator[tuple[CapturedCall | None, dict[str, object]]]:
         """The varied call, and the plain values of the state that it finds."""
-        call = captured.calls[0]
         state, inputs = captured.snapshots_of(call)
         kind, at = varied.kind, varied.at
         if kind is Variation.LATER:
@@ -393,12 +398,32 @@ class VariedCalls:
             yield _without(captured, call, at), {}
         elif kind is Variation.ATTRIBUTE:
             yield call, {at: ast.literal_eval(varied.value)}
+        elif kind is Variation.HOOK:
+            yield call, {}
         elif kind is Variation.MODE:
             yield call, {path: not state.plains[path] for path in state.setters if path.endswith(".training")}
         else:
             values = varied_values(inputs, kind, at)
             with _resized(inputs, values), inputs.holding(values):
                 yield call if values else None, {}
+
+
+@contextlib.contextmanager
+def _hook(state: StateSnapshot, varied: VariedCall) -> Iterator[None]:
+    """Registers the forward hook of a varied call, which changes what the module computes, while the block runs."""
+    import torch
+    from torch.utils._pytree import tree_map_only
+
+    def hook(module: object, args: object, result: object) -> object:
+        return tree_map_only(torch.Tensor, lambda one: one * 1.5 if one.is_floating_point() else one, result)
+
+    module = state.walk.layers[varied.at] if varied.kind is Variation.HOOK else None
+    handle = module.register_forward_hook(hook) if module is not None else None
+    try:
+        yield
+    finally:
+        if handle is not None:
+            handle.remove()
 
 
 @contextlib.contextmanager

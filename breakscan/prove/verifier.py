@@ -18,6 +18,7 @@ from breakscan.prove.changed_code import UnseenCode, UnseenKind, changed_code_ra
 from breakscan.prove.divergence import find_divergence
 from breakscan.prove.equal import FORMER, NOTED, Change, Part, ResultDifference
 from breakscan.prove.faster import Ratio, Rounds, Unsteady
+from breakscan.prove.object_walk import CACHE_INFO
 from breakscan.prove.observation import Observation, ObservationKind
 from breakscan.prove.original import NOT_TRIED, CompiledProgram, Original, compile_as
 from breakscan.prove.probe import Probe, is_stated
@@ -360,6 +361,9 @@ class _Trial:
                 if not is_stated(one, effects_of(self.candidate.differences)):
                     texts = (f"shares its memory with {one.now}", f"no longer shares its memory with {one.was}")
                     self.add_unseen(f"{one.path} {texts[one.now is None]}")
+            elif one.path.endswith(CACHE_INFO):
+                # Whoever reads it sees that; else a cache only takes time.
+                self.add_unseen(f"{one.path} is {one.now or 'unchanged'} after the call, not {one.was or 'unchanged'}")
             elif one.change not in NOTED or (is_number and is_rewrite and not says_so):
                 self.add(Observation(kind, details=(one,)))
             elif not (is_number and is_rewrite):

@@ -68,6 +68,8 @@ def variation_words(call: VariedCall) -> str:
         return f"{_SIZES[call.kind]} along dimension {dim}{f', except of {kept}' if kept else ''}"
     if call.kind is Variation.DEFAULT:
         return f"{call.at} left out"
+    if call.kind is Variation.HOOK:
+        return f"a forward hook on {call.at}, as in a later call"
     return f"{call.at} = {call.value}" if call.value else _VALUES[call.kind]
 
 

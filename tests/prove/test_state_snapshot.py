@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import functools
 import importlib
 import io
 import itertools
@@ -209,20 +210,28 @@ class Hooked(torch.nn.Module):
         self.names.n += 1
         self.meter.n += 1
         type(self).forward.calls = 1  # type: ignore[attr-defined]
-        return self.fc(x)
+        self.register_forward_hook(lambda *_: None)
+        return self.fc(x) * cached(2)
 
 
-def test_slots_namespaces_functions_and_hooks_are_put_back() -> None:
+@functools.lru_cache
+def cached(n: int) -> int:
+    return n
+
+
+def test_slots_namespaces_functions_hooks_and_caches_are_put_back() -> None:
     seen: list[int] = []
     module = Hooked(seen)
     module.meter, module.names = Meter(), types.SimpleNamespace(n=0)
     snapshot = StateSnapshot({"self": module})
     module(torch.ones(2))
+    assert (len(module._forward_hooks), cached.cache_info().currsize) == (1, 1)
     assert (module.meter.n, module.names.n, seen, vars(Hooked.forward)) == (1, 1, [1], {"calls": 1})
     changed = {path for path, value in snapshot.plains_now().items() if snapshot.plains.get(path) != value}
     assert {path.rpartition(".")[2] for path in changed if path.endswith((".n", ".calls"))} == {"n", "calls"}
     snapshot.restore()
     assert (module.meter.n, module.names.n, seen, vars(Hooked.forward)) == (0, 0, [], {})
+    assert (len(module._forward_hooks), cached.cache_info().currsize) == (0, 0)
 
 
 GENERATORS: dict[str, tuple[object, str]] = {
