@@ -240,6 +240,9 @@ BUSY = 0.1
 """The share of the first compiled calls for which they may wait for a core."""
 SEQUENCE = 6
 """Calls in a row, between which only values are put back: they show recompiles."""
+SHORT_SEQUENCE = 3
+"""The same where the first calls take longer than :data:`LONG` seconds."""
+LONG = 0.5
 
 
 @dataclass(frozen=True)
@@ -286,6 +289,7 @@ class CallRuns:
     def __init__(self, callables: Sequence[CapturedCallable], stop_recording: Callable[[], None]) -> None:
         self._callables = callables
         self._stop_recording = stop_recording
+        self._results: list[CallResult] = []
 
     def start(self) -> tuple[CallStart, ...]:
         """The state that the first call of each callable found."""
@@ -348,10 +352,14 @@ class CallRuns:
         """Runs each call eager.  The files of ``outside`` are watched: it has their changed lines that ran outside of
         the calls."""
         with ExecutedCode(outside).noted(closely=True) as executed:
-            results = self._eager()
+            self._results = results = self._eager()
         ran = executed.found()
         moves = any(set(lines) - ran[path].lines for path, lines in outside.items())
         return EagerRun(compare(reference, results, True, moves), ran, moves)
+
+    def compare_again(self, reference: Reference) -> Compared:
+        """Compares the results of the last eager run, as more noise is known."""
+        return compare(reference, self._results, True)
 
     def exact(self, reference: Reference, double: bool) -> Compared | None:
         """Runs each call eager in higher precision, if that is possible."""
@@ -388,9 +396,9 @@ class CallRuns:
                 return failure.text
         return results
 
-    def compiled(self, reference: Reference, patient: bool) -> CompiledResult:
-        """Runs each call compiled and recorded: once, then in a row of calls, then once more.  Unless ``patient``, it
-        ends where a first call fails.  What follows is not recorded."""
+    def compiled(self, reference: Reference, patient: bool, long: bool) -> CompiledResult:
+        """Runs each call compiled and recorded: once, then in a row of calls, then once more, of long calls the last
+        alone.  Unless ``patient``, it ends where a first call fails.  What follows is not recorded."""
         cold: list[CallResult] = []
         firsts: list[CallResult] = []
         waited, began = waited_for_core(), time.perf_counter()
@@ -401,40 +409,41 @@ class CallRuns:
                 return CompiledResult(failure=cold[-1].failure)
             if call is captured.calls[0]:
                 firsts.append(cold[-1])
-        row = self._row()
-        steady = [run_compiled_call(captured, call) for captured, call in calls_of(self._callables)]
+        size = SHORT_SEQUENCE if long else SEQUENCE
+        rows = [_row(captured, size) for captured in self._callables]
+        steady = list(cold)
+        for number, (captured, call) in enumerate(calls_of(self._callables)):
+            if not long or call is captured.calls[-1]:
+                steady[number] = run_compiled_call(captured, call)
         self._stop_recording()
+        calls = len(cold) + sum(now is not then for now, then in zip(steady, cold, strict=True))
+        # The seconds that the first calls and the rows took longer than those of a row that compiled nothing.
+        compiling = sum(one.seconds + one.backward_seconds for one in cold)
+        for captured, row in zip(self._callables, rows, strict=True):
+            calm = [seconds for seconds, compiles in row if not compiles]
+            compiling += sum(seconds for seconds, _ in row)
+            compiling -= (len(captured.calls) + size) * statistics.median(calm or [0.0])
         return CompiledResult(
             compared=tuple(compare(reference, one, False) for one in (cold, steady)),
-            calls_each=2 * len(cold) / len(self._callables) + SEQUENCE,
+            calls_each=calls / len(self._callables) + size,
             first_call_seconds=sum(one.seconds + one.backward_seconds for one in firsts),
-            compiling_seconds=self._compiling(cold, row),
+            compiling_seconds=max(0.0, compiling),
             busy=waited_for_core() - waited > BUSY * (time.perf_counter() - began),
-            endless=all(compiles for n, (_, compiles) in enumerate(row) if n % SEQUENCE >= SEQUENCE // 2),
+            endless=all(compiles for row in rows for _, compiles in row[size // 2 :]),
         )
 
-    def _compiling(self, cold: Sequence[CallResult], row: Sequence[tuple[float, int]]) -> float:
-        """The seconds that the first calls and the row took longer than those of the row that compiled nothing."""
-        total = sum(one.seconds + one.backward_seconds for one in cold) + sum(seconds for seconds, _ in row)
-        for number, captured in enumerate(self._callables):
-            own = row[number * SEQUENCE : (number + 1) * SEQUENCE]
-            calm = [seconds for seconds, compiles in own if not compiles]
-            total -= (len(captured.calls) + SEQUENCE) * statistics.median(calm or [0.0])
-        return max(0.0, total)
 
-    def _row(self) -> list[tuple[float, int]]:
-        """The seconds and compiles of a row of calls as the program makes them: numbers that the calls change stay
-        changed."""
-        row = []
-        for captured in self._callables:
-            put_back(captured, captured.calls[0])
-            for number in range(SEQUENCE):
-                call = captured.calls[number % len(captured.calls)]
-                if number:
-                    put_values_back(captured)
-                row.append(_call_in_row(captured, call))
-            put_back(captured, captured.calls[0])
-        return row
+def _row(captured: CapturedCallable, size: int) -> list[tuple[float, int]]:
+    """The seconds and compiles of a row of calls as the program makes them: numbers that the calls change stay
+    changed."""
+    row = []
+    put_back(captured, captured.calls[0])
+    for number in range(size):
+        if number:
+            put_values_back(captured)
+        row.append(_call_in_row(captured, captured.calls[number % len(captured.calls)]))
+    put_back(captured, captured.calls[0])
+    return row
 
 
 def _call_in_row(captured: CapturedCallable, call: CapturedCall) -> tuple[float, int]:

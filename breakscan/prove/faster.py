@@ -19,6 +19,8 @@ from breakscan.prove.worker import Worker
 
 ROUNDS = 24
 FEWEST_ROUNDS = 6
+FEWEST_LONG_ROUNDS = 4
+"""The same of steps of a second, if those decide."""
 MOST_ROUNDS = 96
 BLOCK = 0.04
 """Seconds of a block, at least.  All take about as long: what slows the machine down for a while hits each as often."""
@@ -122,9 +124,10 @@ def interleave(
     while len(calm) < MOST_ROUNDS:
         if len(calm) + len(rough) >= FEWEST_ROUNDS and time.monotonic() - began > longest:
             break
-        if len(calm) >= ROUNDS and len(calm) % FEWEST_ROUNDS == 0:
+        is_late = len(calm) >= FEWEST_LONG_ROUNDS and time.monotonic() - began > longest / 2
+        if is_late or (len(calm) >= ROUNDS and len(calm) % FEWEST_ROUNDS == 0):
             rounds = _rounds(calm)
-            if rounds.is_sharp() or decided(rounds):
+            if decided(rounds) or (not is_late and rounds.is_sharp()):
                 return rounds
         order = list(blocks) if (len(calm) + len(rough)) % 2 == 0 else list(blocks)[::-1]
         times = {name: blocks[name](counts[name]) for name in order}

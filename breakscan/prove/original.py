@@ -18,7 +18,7 @@ from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.from_processes import explain_processes
 from breakscan.explanation.function_values import observations_of
 from breakscan.model.observations import Observations
-from breakscan.prove.call_runs import CallRuns, Compared, CompiledResult, EagerRun, Reference
+from breakscan.prove.call_runs import LONG, CallRuns, Compared, CompiledResult, EagerRun, Reference
 from breakscan.prove.candidate import UNCHANGED, Candidate
 from breakscan.prove.compiled_parts import CompiledParts, PartRun
 from breakscan.prove.equal import MEMORY, NOTED, STRUCTURE, Change, Noise, Part, ResultDifference
@@ -199,7 +199,7 @@ class Original:
 
     def run_compiled(self, worker: Worker, patient: bool = True) -> CompiledResult:
         """Runs the calls of a worker compiled."""
-        return worker.ask(CallRuns.compiled, self.reference, patient)
+        return worker.ask(CallRuns.compiled, self.reference, patient, self.run.first_seconds > LONG)
 
     def run_eager(self, worker: Worker, outside: Mapping[str, Iterable[int]]) -> EagerRun:
         """Runs the calls of a worker eager. ``outside`` has the changed lines that ran outside of the calls."""
@@ -211,12 +211,14 @@ class Original:
         compared = self._exact(worker)
         return None if compared is None else self._comparable(compared).differences
 
-    def learn_rounding(self) -> None:
+    def beyond_rounding(self, worker: Worker, compared: Compared) -> Compared:
         """Adds to the noise how far the last digit of the inputs moves the results, as if an element is on the other
-        side of a step."""
-        for seed in range(self._nudged, NUDGES):
-            self._add(self.second.ask(CallRuns.nudged, self.reference, seed + 1))
-            self._nudged = seed + 1
+        side of a step, as long as anything differs in the last eager run of a worker."""
+        while compared.differences and self._nudged < NUDGES:
+            self._nudged += 1
+            self._add(self.second.ask(CallRuns.nudged, self.reference, self._nudged))
+            compared = self._comparable(worker.ask(CallRuns.compare_again, self.reference))
+        return compared
 
     def differences(self, worker: Worker, result: CompiledResult) -> list[ResultDifference]:
         """The differences of compiled results of a changed program."""
@@ -282,8 +284,9 @@ class Original:
 
 
 @contextlib.contextmanager
-def running_original(workers: Workers) -> Iterator[Original]:
-    """Starts the unchanged program.  Raises NothingToMeasure and WorkerError."""
+def running_original(workers: Workers, ahead: Candidate | None = None) -> Iterator[Original]:
+    """Starts the unchanged program, and the one with a change ``ahead`` of its proof.  Raises NothingToMeasure and
+    WorkerError."""
     # The time that it takes to compile is measured in the first one alone.
     with workers.start(UNCHANGED) as first, workers.start(UNCHANGED, first) as second:
         about = first.ready()
@@ -291,7 +294,13 @@ def running_original(workers: Workers) -> Iterator[Original]:
         second.ready()
         if "cuda" not in about.devices:
             workers.server.check_compiler()
-        yield Original(workers, first, second, about)
+        if ahead is not None:
+            workers.ahead = ahead, workers.start(ahead)
+        try:
+            yield Original(workers, first, second, about)
+        finally:
+            if workers.ahead is not None:
+                workers.ahead[1].close()
 
 
 def _other_start(own: Sequence[CallStart], other: Sequence[CallStart]) -> CallStart:

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import functools
 import gc
 import itertools
+import linecache
 import operator
+import os
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from pathlib import Path
+from types import CodeType, FunctionType
 from typing import Any
 from unittest import mock
 
 from breakscan.prove.call_result import differentiable, projections
 from breakscan.prove.call_runs import CompileClock, RunQueue, put_values_back, ready
 from breakscan.prove.capture import Capture, CapturedCall, CapturedCallable
+from breakscan.prove.fork_server import caches_in
 from breakscan.prove.protocol import BlockTime, StepKind, TimedStep
 from breakscan.prove.torch_state import Modes, cuda_in_use, eager_stance, mark_step, torch, wait_for_device
 from breakscan.prove.user_loop import UserLoop, loops_of
+from breakscan.source.spans import Outline
 
 PARTS = 40
 """Parts of a block, of which the median counts."""
@@ -48,6 +55,7 @@ class StepTimer:
         self._loop: UserLoop | None = None
         self._steps: dict[StepKind, list[Callable[[], object]]] = {}
         """The steps of a cycle."""
+        self._former: list[tuple[FunctionType, CodeType]] = []
 
     def choose(self) -> TimedStep:
         """Chooses the innermost loop an iteration of which is a step: it makes each call, and runs a backward pass and
@@ -96,6 +104,19 @@ class StepTimer:
             self._steps[kind] = [row[0] if len(row) == 1 else functools.partial(_run_all, row) for row in calls]
         self.block(len(self._steps[kind]), kind)
 
+    def pair(self, texts: Mapping[str, str], cache: str) -> bool:
+        """Prepares for blocks with the former code of changed functions, next to compiled ones, and with the compiler
+        caches of a folder.  ``texts`` are the former ones by path.  Returns False where more than functions differs."""
+        os.environ.update(caches_in(Path(cache)))
+        self._steps[StepKind.FORMER] = self._steps[StepKind.COMPILED]
+        try:
+            self._former = former_code(texts)
+            self.block(len(self._steps[StepKind.FORMER]), StepKind.FORMER)
+        except ValueError:
+            # The variables of a closure differ, too.
+            return False
+        return bool(self._former)
+
     def block(self, calls: int, kind: StepKind) -> BlockTime:
         """Times a block of about so many steps: whole cycles, as the calls of a cycle may differ."""
         cycle = self._steps[kind]
@@ -111,6 +132,8 @@ class StepTimer:
                 stack.enter_context(modes[0].set())
             if kind is StepKind.EAGER:
                 stack.enter_context(eager_stance())
+            if kind is StepKind.FORMER:
+                stack.enter_context(_with_code(self._former))
             compiles = stack.enter_context(CompileClock())
 
             def run_cycles(count: int) -> None:
@@ -157,6 +180,8 @@ class StepTimer:
         calm = 0
         while calm < 2 and time.monotonic() - began < MOST_WARMUP:
             block = self.block(size, kind)
+            if block.seconds > SETTLED and not block.compiles:
+                return block.seconds
             near = abs(block.seconds - seconds) < 0.1 * seconds or time.monotonic() - began > SETTLED
             calm = calm + 1 if near and not block.compiles else 0
             seconds = block.seconds
@@ -164,6 +189,49 @@ class StepTimer:
             if seconds * size < 0.02:
                 size = min(max(size + 1, round(0.02 / max(seconds, 1e-7))), size * 10)
         return seconds
+
+
+def former_code(texts: Mapping[str, str]) -> list[tuple[FunctionType, CodeType]]:
+    """The functions of files, with their code in the former ``texts``.  Empty where more than functions differs."""
+    former: dict[tuple[str, str], CodeType | None] = {}
+    for path, before in texts.items():
+        if _outside_of_functions(before) != _outside_of_functions("".join(linecache.getlines(path))):
+            return []
+        for code in _codes(compile(before, path, "exec", dont_inherit=True)):
+            # Python 3.10 has no qualified names of code.
+            place = path, getattr(code, "co_qualname", "")
+            former[place] = None if place in former else code
+    gc.unfreeze()
+    functions = [one for one in gc.get_objects() if type(one) is FunctionType]
+    found = [(one, former.get((one.__code__.co_filename, one.__qualname__))) for one in functions]
+    return [(one, code) for one, code in found if code is not None]
+
+
+def _outside_of_functions(text: str) -> list[str]:
+    """The lines of a file that are in no function, or in ``__init__``: what they have made is not made again."""
+    outline = Outline(ast.parse(text))
+    scopes = [(line.strip(), outline.function_at(number)) for number, line in enumerate(text.splitlines(), 1)]
+    return [line for line, scope in scopes if line and (scope is None or scope.qualname.endswith(".__init__"))]
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield inner
+            yield from _codes(inner)
+
+
+@contextlib.contextmanager
+def _with_code(functions: Sequence[tuple[FunctionType, CodeType]]) -> Iterator[None]:
+    """Gives functions other code while the block runs.  Raises ValueError where it needs other variables."""
+    now = [function.__code__ for function, _ in functions]
+    try:
+        for function, code in functions:
+            function.__code__ = code
+        yield
+    finally:
+        for (function, _), code in zip(functions, now, strict=True):
+            function.__code__ = code
 
 
 def _kept_by_graphs() -> int:

@@ -67,7 +67,7 @@ def verify(program: UserProgram, question: Question, say: Say) -> Verification:
     temporary = tempfile.TemporaryDirectory(prefix="breakscan-verify-", ignore_cleanup_errors=True)
     with temporary as folder, interrupted_once(), ForkServerProcess() as server:
         say(MeasuringProgress(MeasuringStep.RUN))
-        with running_original(Workers(program, Path(folder), server, rules)) as original:
+        with running_original(Workers(program, Path(folder), server, rules), question.candidate) as original:
             say(MeasuringProgress(MeasuringStep.COMPILE))
             return _Work(program, question, original, say).run()
 

@@ -96,6 +96,8 @@ class Workers:
         self.server = server
         self.library = library
         self.until = math.inf
+        self.ahead: tuple[Candidate, Worker] | None = None
+        """A change whose process has been started in advance."""
         self._folder = folder
         self._numbers = itertools.count(1)
 
@@ -108,6 +110,9 @@ class Workers:
     ) -> Worker:
         """Starts a process of the program with a change. It has the compiler caches of another one, if one is given,
         else empty ones.  ``probes`` and ``whole`` are those of ProcessSettings."""
+        if self.ahead is not None and self.ahead[0] is candidate and not probes:
+            (_, worker), self.ahead = self.ahead, None
+            return worker
         folder = self._folder / f"worker{next(self._numbers)}"
         recording, cache = folder / "recording", (cache_of.folder if cache_of else folder) / "cache"
         recording.mkdir(parents=True)
