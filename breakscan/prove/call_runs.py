@@ -7,7 +7,7 @@ import os
 import statistics
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from breakscan.prove.call_result import CallResult, one_line, projections, result_of
@@ -344,9 +344,14 @@ class CallRuns:
             no_exact,
         )
 
-    def nudged(self, reference: Reference, seed: int) -> tuple[Noise, ...]:
-        """Runs each call eager with values that are nudged.  Returns how far that moves the results."""
-        return compare(reference, self._eager(seed), True).distances
+    def nudged(self, reference: Reference, seed: int, long: bool) -> tuple[Noise, ...]:
+        """Runs each call eager, of long calls one, with values that are nudged.  Returns how far that moves the
+        results."""
+        if not long:
+            return compare(reference, self._eager(seed), True).distances
+        calls = list(calls_of(self._callables))
+        number = seed % len(calls)
+        return compare_call(reference, number, *self._eager(seed, [calls[number]])).distances
 
     def eager(self, reference: Reference, outside: dict[str, tuple[int, ...]]) -> EagerRun:
         """Runs each call eager.  The files of ``outside`` are watched: it has their changed lines that ran outside of
@@ -372,9 +377,11 @@ class CallRuns:
             self._eager()
         return executed.found()
 
-    def _eager(self, nudge: int = 0) -> list[CallResult]:
+    def _eager(
+        self, nudge: int = 0, calls: Iterable[tuple[CapturedCallable, CapturedCall]] | None = None
+    ) -> list[CallResult]:
         results = []
-        for captured, call in calls_of(self._callables):
+        for captured, call in calls or calls_of(self._callables):
             with in_turn(captured, call), eager_stance():
                 for snapshot in captured.snapshots_of(call) if nudge else ():
                     snapshot.nudge(nudge)

@@ -199,7 +199,11 @@ class Original:
 
     def run_compiled(self, worker: Worker, patient: bool = True) -> CompiledResult:
         """Runs the calls of a worker compiled."""
-        return worker.ask(CallRuns.compiled, self.reference, patient, self.run.first_seconds > LONG)
+        return worker.ask(CallRuns.compiled, self.reference, patient, self._is_long)
+
+    @property
+    def _is_long(self) -> bool:
+        return self.run.first_seconds > LONG
 
     def run_eager(self, worker: Worker, outside: Mapping[str, Iterable[int]]) -> EagerRun:
         """Runs the calls of a worker eager. ``outside`` has the changed lines that ran outside of the calls."""
@@ -211,14 +215,13 @@ class Original:
         compared = self._exact(worker)
         return None if compared is None else self._comparable(compared).differences
 
-    def beyond_rounding(self, worker: Worker, compared: Compared) -> Compared:
-        """Adds to the noise how far the last digit of the inputs moves the results, as if an element is on the other
-        side of a step, as long as anything differs in the last eager run of a worker."""
-        while compared.differences and self._nudged < NUDGES:
-            self._nudged += 1
-            self._add(self.second.ask(CallRuns.nudged, self.reference, self._nudged))
-            compared = self._comparable(worker.ask(CallRuns.compare_again, self.reference))
-        return compared
+    def beyond_rounding(self, worker: Worker) -> Compared:
+        """Compares the last eager run of a worker again, with more noise: how far the last digit of the inputs moves
+        the results, as if an element is on the other side of a step."""
+        for seed in range(self._nudged, NUDGES):
+            self._add(self.second.ask(CallRuns.nudged, self.reference, seed + 1, self._is_long))
+            self._nudged = seed + 1
+        return self._comparable(worker.ask(CallRuns.compare_again, self.reference))
 
     def differences(self, worker: Worker, result: CompiledResult) -> list[ResultDifference]:
         """The differences of compiled results of a changed program."""

@@ -49,13 +49,14 @@ def break_changes(
     stays = [f"{one.path}:{one.line}" for one in candidate.targets if are_in(one)]
     objections = [Observation(ObservationKind.BREAK_STAYS, place) for place in stays]
     was, now = before.metrics, after.metrics
-    # A function that ran eager and is compiled now shows breaks that were hidden, so its time decides.
-    if now.breaks > was.breaks and now.eager_frames >= was.eager_frames:
+    # A function that ran eager and is compiled now shows breaks and recompiles that were hidden, so its time decides.
+    is_compiled = now.eager_frames < was.eager_frames
+    if now.breaks > was.breaks and not is_compiled:
         numbers = now.breaks, was.breaks
         objections.append(Observation(ObservationKind.MORE_BREAKS, names=revealed, numbers=numbers))
     if now.eager_frames > was.eager_frames:
         objections.append(Observation(ObservationKind.MORE_EAGER, numbers=(now.eager_frames, was.eager_frames)))
-    if now.recompiles > was.recompiles:
+    if now.recompiles > was.recompiles and not is_compiled:
         cause = next((one.subject for one in after.explanation.recompiles), "")
         more = now.recompiles - was.recompiles
         objections.append(Observation(ObservationKind.MORE_RECOMPILES, cause, numbers=(more,)))
@@ -269,7 +270,7 @@ class Verifier:
         exact = self.original.exact_differences(worker) if eager.differences or eager.distances else ()
         if exact == () and eager.differences and all(one.change is Change.ERROR for one in eager.differences):
             # The change computes the same function, and may only round otherwise.
-            eager = self.original.beyond_rounding(worker, eager)
+            eager = self.original.beyond_rounding(worker)
         if self.original.prints_same and eager.printed is not None:
             trial.proof = replace(trial.proof, printed=(eager.printed[0], eager.printed[1]))
         if run.moves and not eager.same_parts:
