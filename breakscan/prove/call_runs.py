@@ -18,7 +18,6 @@ from breakscan.prove.overlay import ExecutedCode
 from breakscan.prove.protocol import CallStart, Failure, RanCode, ValueMismatch
 from breakscan.prove.state import digests, read_file, write_file
 from breakscan.prove.torch_state import (
-    clear_casts,
     eager_stance,
     higher_precision,
     mark_step,
@@ -110,7 +109,8 @@ def put_back(captured: CapturedCallable, call: CapturedCall) -> None:
         snapshot.restore()
     OUTSIDE.put_back([file for snapshot in snapshots for file in snapshot.files])
     set_rng_state(call.rng)
-    clear_casts()
+    # The program may have stopped within autocast, which keeps what it has cast.
+    torch.clear_autocast_cache()
 
 
 def put_values_back(captured: CapturedCallable) -> None:
@@ -119,7 +119,7 @@ def put_values_back(captured: CapturedCallable) -> None:
     captured.state.restore(values_only=True)
     for call in captured.calls:
         call.inputs.restore()
-    clear_casts()
+    torch.clear_autocast_cache()
 
 
 @contextlib.contextmanager

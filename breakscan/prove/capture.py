@@ -219,7 +219,7 @@ class LaterCalls:
         plains = {path: value for path, value in state.plains_now().items() if path in state.setters}
         sizes = {path: _layout(tensor) for path, tensor in given.tensors.items()}
         hooked = {path for path, one in state.walk.layers.items() if one._forward_hooks or one._forward_pre_hooks}
-        hooked -= self._hooked.setdefault(number, hooked)
+        hooked = hooked - self._hooked.setdefault(number, hooked)
         # Numbers that each call changes are of one kind.
         flags = {path: value for path, value in plains.items() if isinstance(value, (bool, str))}
         modes = asdict(Modes.now())

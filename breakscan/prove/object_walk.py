@@ -16,7 +16,7 @@ import sys
 import types
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from enum import Enum
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
@@ -239,7 +239,7 @@ class ObjectWalk:
         # Without hooks, a module has ten empty dictionaries for them.
         kinds = {name: value for name, value in own.items() if name.startswith(("_forward_", "_backward_"))}
         unhooked = {name: value for name, value in kinds.items() if isinstance(value, dict) and not value}
-        self.undo.append(functools.partial(_remove_hooks, list(unhooked.values())))
+        self.undo += [functools.partial(_refill_dict, value, {}) for value in unhooked.values()]
         for inside in ("_parameters", "_buffers", "_modules"):
             inner = own.pop(inside, {})
             self.undo.append(functools.partial(_refill_dict, inner, dict(inner)))
@@ -349,13 +349,6 @@ def _refill_dict(held: dict[Any, Any], contents: dict[Any, Any]) -> bool:
     held.clear()
     held.update(contents)
     return True
-
-
-def _remove_hooks(unhooked: Sequence[dict[Any, Any]]) -> bool:
-    hooked = [one for one in unhooked if one]
-    for one in hooked:
-        one.clear()
-    return bool(hooked)
 
 
 def _put_back_buffer(buffer: Any, content: str | bytes) -> bool:

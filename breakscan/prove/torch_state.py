@@ -92,14 +92,6 @@ def eager_stance() -> Iterator[None]:
         yield
 
 
-def clear_casts() -> None:
-    """Clears the copies of weights that autocast keeps, also where their values change: the program may have stopped
-    within it."""
-    import torch
-
-    torch.clear_autocast_cache()
-
-
 @contextlib.contextmanager
 def plain_modes() -> Iterator[None]:
     """The modes in which results are compared: those of the program are off while the block runs."""

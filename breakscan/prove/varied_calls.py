@@ -408,22 +408,17 @@ class VariedCalls:
                 yield call if values else None, {}
 
 
-@contextlib.contextmanager
-def _hook(state: StateSnapshot, varied: VariedCall) -> Iterator[None]:
-    """Registers the forward hook of a varied call, which changes what the module computes, while the block runs."""
-    import torch
+def _hook(state: StateSnapshot, varied: VariedCall) -> contextlib.AbstractContextManager[object]:
+    """The forward hook of a varied call, which changes what the module computes."""
+    if varied.kind is not Variation.HOOK:
+        return contextlib.nullcontext()
     from torch.utils._pytree import tree_map_only
 
-    def hook(module: object, args: object, result: object) -> object:
-        return tree_map_only(torch.Tensor, lambda one: one * 1.5 if one.is_floating_point() else one, result)
+    def scale(one: Tensor) -> Tensor:
+        return one * 1.5 if one.is_floating_point() else one
 
-    module = state.walk.layers[varied.at] if varied.kind is Variation.HOOK else None
-    handle = module.register_forward_hook(hook) if module is not None else None
-    try:
-        yield
-    finally:
-        if handle is not None:
-            handle.remove()
+    layer = state.walk.layers[varied.at]
+    return layer.register_forward_hook(lambda module, args, result: tree_map_only(torch.Tensor, scale, result))
 
 
 @contextlib.contextmanager
