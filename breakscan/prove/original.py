@@ -300,7 +300,12 @@ def running_original(workers: Workers, ahead: Candidate | None = None) -> Iterat
         if ahead is not None:
             workers.ahead = ahead, workers.start(ahead)
         try:
-            yield Original(workers, first, second, about)
+            original = Original(workers, first, second, about)
+            if workers.ahead is not None:
+                with contextlib.suppress(WorkerError):
+                    # It takes no core from what is compiled next.
+                    workers.ahead[1].ready()
+            yield original
         finally:
             if workers.ahead is not None:
                 workers.ahead[1].close()
