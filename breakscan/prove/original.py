@@ -290,25 +290,23 @@ class Original:
 def running_original(workers: Workers, ahead: Candidate | None = None) -> Iterator[Original]:
     """Starts the unchanged program, and the one with a change ``ahead`` of its proof.  Raises NothingToMeasure and
     WorkerError."""
-    # The time that it takes to compile is measured in the first one alone.
-    with workers.start(UNCHANGED) as first, workers.start(UNCHANGED, first) as second:
+    with contextlib.ExitStack() as stack:
+        # The time that it takes to compile is measured in the first one alone.
+        first = stack.enter_context(workers.start(UNCHANGED))
+        second = stack.enter_context(workers.start(UNCHANGED, first))
         about = first.ready()
         require_calls(about)
         second.ready()
         if "cuda" not in about.devices:
             workers.server.check_compiler()
         if ahead is not None:
-            workers.ahead = ahead, workers.start(ahead)
-        try:
-            original = Original(workers, first, second, about)
-            if workers.ahead is not None:
-                with contextlib.suppress(WorkerError):
-                    # It takes no core from what is compiled next.
-                    workers.ahead[1].ready()
-            yield original
-        finally:
-            if workers.ahead is not None:
-                workers.ahead[1].close()
+            workers.ahead = ahead, stack.enter_context(workers.start(ahead))
+        original = Original(workers, first, second, about)
+        if workers.ahead is not None:
+            with contextlib.suppress(WorkerError):
+                # It takes no core from what is compiled next.
+                workers.ahead[1].ready()
+        yield original
 
 
 def _other_start(own: Sequence[CallStart], other: Sequence[CallStart]) -> CallStart:
