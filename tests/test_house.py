@@ -34,8 +34,8 @@ ROOMS = {
     "recording": Room(STATIC, 8285, 42),
     "explanation": Room(f"{STATIC} check recording", 6401, 28),
     "survey": Room(f"{STATIC} check recording explanation", 1722, 13),
-    "prove": Room(f"{STATIC} check fix recording explanation", 11354, 38),
-    "report": Room(f"{STATIC} check fix recording explanation survey prove", 5521, 31),
+    "prove": Room(f"{STATIC} check fix recording explanation", 11536, 38),
+    "report": Room(f"{STATIC} check fix recording explanation survey prove", 5523, 31),
     "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 1280, 11),
     "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 2690, 25),
     # api.py, notebook.py, pytest_plugin.py, __main__.py
