@@ -89,6 +89,7 @@ def _line(stack: Sequence[StackFrame], context: ExplainContext) -> StackFrame:
     return next(iter(reversed(context.not_torchs(stack))), StackFrame(_UNKNOWN.path, 1, ""))
 
 
+_FROM_THEN_ON = ": after one call of what it returned there, later ones run eager until torch._dynamo.reset()"
 _WHY: Mapping[str, tuple[str, str | None]] = {
     "force_eager": ("{stance} was in force, under which nothing compiled runs", "outside-stance"),
     "eager_on_recompile": ("no version fitted, and {stance} was in force, which makes none", "warm-up-before-stance"),
@@ -118,7 +119,6 @@ def _eager_calls(processes: Processes, frames: Iterable[UncompiledFrame], contex
     whole = (frame for frame in frames if frame.status in lost and not frame.rest_only)
     given_up = {(frame.function, frame.site): frame for frame in whole}
     for about, stance in [key for key in eager if key[1].startswith(DISPATCH_MODE)]:
-        # Torch gives up what it was asked to compile under the mode.
         eager[about, stance] += eager.pop((about, DEFAULT_STANCE), [])
     for (about, stance), parts in sorted(eager.items(), key=lambda item: -sum(ran.calls for _, ran in item[1])):
         first, ran_first = parts[0]
@@ -145,7 +145,7 @@ def _eager_calls(processes: Processes, frames: Iterable[UncompiledFrame], contex
             what="ran eager",
             why=f"{calls} of {counted(all_calls[about] + met, 'call')} used no compiled code: "
             f"{frame.reason.text if frame is not None and is_explained else why}",
-            remedies=(remedy(helps) if helps else None,),
+            remedies=(remedy(helps, later=_FROM_THEN_ON if later else "") if helps else None,),
             count=calls,
             reason=stance,
             called_from=context.callers(ran_first.stack)[-1:],
