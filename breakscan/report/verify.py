@@ -66,10 +66,8 @@ def variation_words(call: VariedCall) -> str:
     if call.kind in _SIZES:
         dim, _, kept = call.at.partition(" ")
         return f"{_SIZES[call.kind]} along dimension {dim}{f', except of {kept}' if kept else ''}"
-    if call.kind is Variation.DEFAULT:
-        return f"{call.at} left out"
-    if call.kind is Variation.HOOK:
-        return f"a forward hook on {call.at}, as in a later call"
+    if call.kind in (Variation.DEFAULT, Variation.HOOK):
+        return f"{call.at} left out" if call.kind is Variation.DEFAULT else f"a hook on {call.at}, as a later call has"
     return f"{call.at} = {call.value}" if call.value else _VALUES[call.kind]
 
 
