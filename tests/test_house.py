@@ -35,7 +35,7 @@ ROOMS = {
     "explanation": Room(f"{STATIC} check recording", 6401, 28),
     "survey": Room(f"{STATIC} check recording explanation", 1722, 13),
     "prove": Room(f"{STATIC} check fix recording explanation", 11536, 38),
-    "report": Room(f"{STATIC} check fix recording explanation survey prove", 5523, 31),
+    "report": Room(f"{STATIC} check fix recording explanation survey prove", 5521, 31),
     "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 1280, 11),
     "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 2690, 25),
     # api.py, notebook.py, pytest_plugin.py, __main__.py
