@@ -28,7 +28,7 @@ from breakscan.cli.selection import (
 )
 from breakscan.model.findings import CheckResult, Finding, Severity, SourceError
 from breakscan.model.words import counted
-from breakscan.report.check import CheckReport, summary_line
+from breakscan.report.check import CheckReport, region_lines, summary_line
 from breakscan.report.formats import CHECK
 from breakscan.report.printable import visible
 from breakscan.report.sources import cells_in
@@ -70,6 +70,7 @@ class _Options:
         help="Exit with 1 only for these: rules (BRK101, BRK2, a name), or a severity and those above it (error, "
         "warning, info).",
     )
+    show_regions: bool = option("--show-regions", is_flag=True, help="List what counts as compiled, and from where.")
     exit_zero: bool = option("--exit-zero", is_flag=True, help="Exit with 0 even if there are findings.")
     quiet: bool = option("-q", "--quiet", is_flag=True, help="Print findings only.")
 
@@ -158,8 +159,7 @@ def check(
     else:
         observed = with_recordings(settings, recordings, files) if files else settings
         # What a run of all files puts apart, one of a part of them reports: a baseline holds both.
-        apart = allowed is None
-        result = _check_files(where, discovery, observed, nothing, selection, own.quiet, apart)
+        result = _check_files(where, discovery, observed, nothing, selection, own.quiet, allowed is None)
     compared: BaselineComparison | None = None
     checked = CheckedPaths.of_run(where, files, result, settings) if allowed is not None else None
     if allowed is not None and checked is not None:
@@ -175,6 +175,9 @@ def check(
     result = replace(result, warnings=(*result.warnings, *unused))
     if own.add_ignore is not None:
         ctx.exit(_add_ignores(result, own.add_ignore))
+    if own.show_regions:
+        click.echo("\n".join(map(visible, region_lines(result))))
+        ctx.exit(0)
     seconds = time.perf_counter() - started
     edits = 0
     # To plan edits takes longer than to check a file: only somebody who reads on a terminal waits for their number.
@@ -199,8 +202,7 @@ def check(
     if allowed and checked and compared and stdin is None:
         # Findings that --baseline-add allows from now on are no failure.
         failed = allowed.status(compared, checked, unchecked, fails) != 0
-    status = 1 if failed or result.errors or unused else 0
-    ctx.exit(2 if unchecked else 0 if own.exit_zero else status)
+    ctx.exit(2 if unchecked else int(bool(failed or result.errors or unused) and not own.exit_zero))
 
 
 def _failing(asked: tuple[str, ...] | None, library: Library) -> Callable[[Finding], bool]:
@@ -256,11 +258,9 @@ def _check_files(
         from breakscan.check.pipeline.checker import Checker
 
         gc.disable()  # the process ends soon: neither search nor free the trees
-        checker, jobs = Checker(settings), selection.jobs
+        files, checker, jobs = discovery.files, Checker(settings), selection.jobs
         with ProgressBar("Checking", quiet=quiet) as progress:
-            result = check_paths(
-                discovery.files, settings, on_progress=progress, jobs=jobs, checkers=checker, apart=apart
-            )
+            result = check_paths(files, settings, on_progress=progress, jobs=jobs, checkers=checker, apart=apart)
     warn_of_no_files(discovery, paths, selection)
     errors = sorted((*discovery.errors, *result.errors), key=lambda error: (error.path, error.line, error.column))
     return replace(result, errors=tuple(errors))

@@ -6,7 +6,7 @@ A *site* is a place in the user's own file, a *finding* is one rule at one site.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -313,12 +313,11 @@ class CheckTarget:
 class CheckResult:
     """The result of one ``check``.  Findings are ordered by path, line and column; ``suppressed`` counts those that
     a comment suppressed, ``files`` the files that were read, including errors.  ``targets`` are several where the
-    configurations of the files differ.  ``warnings`` are suppressions that
-    have no effect because they cannot be parsed or name no rule.  ``covered`` are all findings that comments suppress,
-    those too that settings would hide.  ``roots`` gives for each file with findings the
-    absolute paths of checked files from which all of them are reached.  ``depends`` are the files that the result of a
-    text from standard input depends on.  ``elsewhere`` are findings in code that nothing compiles, in a project that
-    names what it compiles; ``compiled`` counts the functions in regions."""
+    configurations of the files differ.  ``warnings`` are suppressions without effect: they cannot be parsed, or name
+    no rule.  ``covered`` are all findings that comments suppress, also those that settings would hide.  ``roots`` has
+    for each file with findings the absolute paths of checked files from which all of them are reached.  ``depends`` are
+    the files that standard input depends on.  ``elsewhere`` are findings in code that nothing compiles, in a project
+    that names what it compiles.  ``compiled`` has regions of functions, ``unknown`` calls with unknown targets."""
 
     findings: tuple[Finding, ...]
     errors: tuple[SourceError, ...]
@@ -330,4 +329,5 @@ class CheckResult:
     roots: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     depends: frozenset[str] = frozenset()
     elsewhere: tuple[Finding, ...] = ()
-    compiled: int = 0
+    compiled: Sequence[Region] = ()
+    unknown: Sequence[str] = ()

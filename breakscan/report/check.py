@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TextIO
 
@@ -40,24 +40,16 @@ def summary_line(report: CheckReport) -> str:
     """``2 errors, 3 warnings in 41 files (0.4 s) · torch 2.13, default mode · 3 hidden · 1 suppressed``."""
     result = report.result
     counts = Counter(finding.severity for finding in result.findings if finding.behind is None)
-    behind = sum(finding.behind is not None for finding in result.findings)
-    found = [
-        counted(counts[severity], one, many)
-        for severity, one, many in (
-            (Severity.ERROR, "error", "errors"),
-            (Severity.WARNING, "warning", "warnings"),
-            (Severity.INFO, "hint", "hints"),
-        )
-        if counts[severity]
-    ]
-    nothing = "nothing new" if report.known else "nothing found"
+    words = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "hint"}
+    found = [counted(counts[severity], word) for severity, word in words.items() if counts[severity]]
+    found = found or ["nothing new" if report.known else "nothing found"]
     parts = [
-        f"{', '.join(found) or nothing} in {counted(result.files, 'file')} ({report.seconds:.1f} s)",
+        f"{', '.join(found)} in {counted(result.files, 'file')} ({report.seconds:.1f} s)",
         f"torch {versions_words(result.targets)}, {' and '.join(MODE_WORDS[mode] for mode in _modes(result))}",
     ]
-    if not found and not report.known:
-        parts.insert(1, counted(result.compiled, "compiled function"))
-    if behind:
+    if not counts and not report.known:
+        parts.insert(1, counted(len(result.compiled), "compiled function"))
+    if behind := len(result.findings) - counts.total():
         parts.append(f"{behind} hidden")
     if result.elsewhere:
         parts.append(f"{len(result.elsewhere)} more in code that is not seen to be compiled: --regions modules")
@@ -68,6 +60,15 @@ def summary_line(report: CheckReport) -> str:
     if result.errors:
         parts.append(f"{counted(len(result.errors), 'path')} not checked")
     return " · ".join(parts)
+
+
+def region_lines(result: CheckResult) -> Iterator[str]:
+    """A line for each entry that counts as compiled, and for each call whose target is unknown."""
+    reached = Counter(result.compiled)
+    for region in sorted(reached, key=lambda one: (one.path, one.line, one.entry or "")):
+        place, how = f"{region.path}:{region.line}", region.how or "assumed"
+        yield f"{place}: {region.entry} · {how} · {counted(reached[region], 'function')}"
+    yield from (f"{place}: unknown target" for place in result.unknown)
 
 
 def _modes(result: CheckResult) -> list[Mode]:
@@ -106,9 +107,7 @@ def check_diagnostics(report: CheckReport) -> DiagnosticReport:
         Remark(Severity.ERROR, f"not checked: {error.message}", "not checked", error_site(error))
         for error in result.errors
     ]
-    remarks += [
-        Remark(Severity.WARNING, warning.message, "suppression", error_site(warning)) for warning in result.warnings
-    ]
+    remarks += [Remark(Severity.WARNING, one.message, "suppression", error_site(one)) for one in result.warnings]
     return DiagnosticReport(
         "check",
         [finding_diagnostic(finding, report.library.get(finding.rule)) for finding in result.findings],

@@ -32,9 +32,9 @@ class EventKind(str, Enum):
 
     Python state that outlives a call of compiled code changes.  Forms: changing-attribute (between two calls, of a
     compiled module that reads it), changing-keys (of a dict that it reads), counted-entry (of a dict that is given),
-    growing-attribute (a list of the module, which nothing empties), global-counter, differs-by-instance (an attribute
-    of objects that are compiled one by one), size-branch (of what is compiled for any size), float-update (an attribute
-    or a global becomes a float that is computed from it, and other arithmetic reads it)."""
+    growing-attribute (a list of the module, which nothing empties), differs-by-instance (an attribute of objects that
+    are compiled one by one), size-branch (of what is compiled for any size), float-update (an attribute or a global
+    becomes a float that is computed from it, and other arithmetic reads it)."""
     READ = "read"
     """An attribute is read.  The operand is the object that has the attribute."""
     DEFINE = "define"
@@ -65,7 +65,7 @@ FORMS: dict[EventKind, frozenset[str]] = {
     EventKind.ENTER: frozenset({"made", "held", "stack"}),
     EventKind.STORE: frozenset(
         "assign augment changing-attribute changing-keys counted-entry differs-by-instance size-branch "
-        "growing-attribute global-counter float-update".split()
+        "growing-attribute float-update".split()
     ),
     EventKind.READ: frozenset(),
     EventKind.DEFINE: frozenset({"class"}),

@@ -29,6 +29,11 @@ from breakscan.rulebook.config import Settings
             f"class Net(nn.Module):\n    def forward(self, x):\n        return x.sum().item()  # ! BRK201\n{use}"
             for use in ("net = torch.compile(Net())", "net = Net().cuda()\nnet.compile()", "f = torch.compile(Net())")
         ),
+        "def lazy(f):\n    def run(*a): return torch.compile(f)(*a)\n    return run\n@lazy\n"
+        "def step(x): return x.sum().item()  # ! BRK201",
+        "def fast(**options):\n    def of(f): return torch.compile(f, **options)\n    return of\n@fast(dynamic=True)\n"
+        "def step(x): return x.sum().item()  # ! BRK201",
+        "@torch.compile\nclass Scale:\n    def __call__(self, x): return x.sum().item()  # ! BRK201",
     ],
 )
 def test_roots_in_all_their_spellings(marked, root: str) -> None:
@@ -39,6 +44,35 @@ class Other(nn.Module):
         return x.sum().item()
 """
     marked(root + "\n" + other)
+
+
+@pytest.mark.parametrize("base", ["torch.autograd.Function", "object"])
+def test_a_compiled_class_is_compiled_where_it_is_called(marked, base: str) -> None:
+    marked(f"@torch.compile\nclass Scale({base}):\n    @staticmethod\n    def forward(ctx, x): return x.sum().item()")
+
+
+@pytest.mark.parametrize("put", ["helper = {}(helper)", "helper = {}(recursive=True)(helper)"])
+def test_a_function_that_is_bound_to_itself_disabled(marked, put: str) -> None:
+    marked(f"""
+        def helper(x):
+            return x.sum().item()
+
+        {put.format("torch.compiler.disable")}
+
+        def around(f):
+            def wrapper(x):
+                return f(x) * x.sum().item()
+            wrapper = torch.compiler.disable(wrapper)
+            return wrapper
+
+        @around
+        def scale(x):
+            return x * x.sum().item()
+
+        @torch.compile
+        def step(x):
+            return scale(x) * helper(x)
+    """)
 
 
 def test_finding_names_the_region_it_is_compiled_from(check) -> None:
@@ -67,23 +101,6 @@ class Flip(T.RandomHorizontalFlip):
         return image
 
 
-class Resize(nn.Module):
-    def __init__(self, size):
-        super().__init__()
-        self.size = size
-
-    def sizes(self, image):
-        return [self.size, int(torch.rand(1) * self.size)]
-
-    def forward(self, image):
-        return TF.resize(image, self.sizes(image))
-
-
-class Smaller(Resize):
-    def sizes(self, image):
-        return [int(torch.rand(1) * 9)] * 2
-
-
 class Net(nn.Module):
     def __init__(self, size):
         super().__init__()
@@ -106,7 +123,7 @@ class Wrapper(nn.Module):
 def test_transforms_of_images_are_not_assumed_to_be_compiled(check, marked) -> None:
     marked(TRANSFORMS)
     assert {f.function for f in check(TRANSFORMS, regions="modules").findings} == {
-        *("Flip.forward", "Resize.sizes", "Smaller.sizes", "Net.forward", "Wrapper.forward")
+        *("Flip.forward", "Net.forward", "Wrapper.forward")
     }
 
 
@@ -123,7 +140,6 @@ class Whole(nn.Module):
 """
     found = {f.function for f in check(TRANSFORMS + model).findings}
     assert "Flip.forward" in found
-    assert "Smaller.sizes" not in found
 
 
 AUGMENTATIONS = """
@@ -268,6 +284,13 @@ HELPER = "import torch\n@torch.compile\ndef scale(x):\n    return x * 2\n"
         ),
         (f"{HELPER}{HELPER}", set(), {5, 8}),
         (HELPER, {5, 8}, set()),
+        (
+            "import torch, lib\ndef wrap(n):\n    return lib.fx(n)(n)\ndef make(n):\n    m = wrap(n)\n    return m\n"
+            "net = make(1)\nfast = torch.compile(net)",
+            set(),
+            {5, 8},
+        ),
+        ("import torch\nfrom model import Block\nimport tests.nets\nfast = torch.compile(Block())", {5}, {8, 4}),
         (f"{HELPER}{HELPER}def fit(model):\n    return torch.compile(model)", {5, 8}, set()),
     ],
 )
@@ -275,7 +298,9 @@ def test_what_a_project_that_compiles_by_name_does_not_compile_is_apart(
     project, train: str, shown: set[int], elsewhere: set[int]
 ) -> None:
     tools = "import torch\ndef speed_up(model):\n    model.compile()\n" if "tools" in train else ""
-    result = project({"model.py": MODEL, "train.py": train, "tools.py": tools}, regions="auto")
+    nets = HELPER.replace("x * 2", "x.sum().item()") if "tests" in train else ""
+    files = {"model.py": MODEL, "train.py": train, "tools.py": tools, "tests/nets.py": nets}
+    result = project(files, regions="auto")
     assert {one.site.line for one in result.findings} == shown
     assert {one.site.line for one in result.elsewhere} == elsewhere
 

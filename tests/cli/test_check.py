@@ -34,6 +34,13 @@ def test_nothing_found_is_status_0(breakscan: Run) -> None:
     assert done.out.startswith("nothing found in 1 file (")
 
 
+def test_regions_are_listed_with_the_calls_of_which_nothing_is_known(breakscan: Run, folder: Path) -> None:
+    (folder / "train.py").write_text(f"{PRINTS}def fit(m):\n    m.compile()\n", encoding="utf-8")
+    done = breakscan("check", "--show-regions", "train.py")
+    assert done.status == 0
+    assert [line.split(" ")[:2] for line in done.out.splitlines()] == [["train.py:2:", "f"], ["train.py:7:", "unknown"]]
+
+
 def test_without_paths_the_working_directory_is_checked(breakscan: Run) -> None:
     done = breakscan("check", "--format", "json")
     assert (done.status, done.json["summary"]["files"]) == (1, 2)

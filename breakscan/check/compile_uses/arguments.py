@@ -377,21 +377,32 @@ def _grows(name: str, loop: Loop, use: Use, survey: Survey) -> str | None:
         kind = "dict"
     else:
         owner = survey.index.class_named(survey.index.dotted(made.func) or "") if isinstance(made, ast.Call) else None
-        return "object" if _appends_to_itself(owner) else None
+        return "object" if growing_lists(owner) else None
     effects = {_grows_by(node, name, kind) for node in walk(loop)}
     return kind if True in effects and False not in effects else None
 
 
-def _appends_to_itself(made: ClassInfo | None) -> bool:
-    """True if a method appends to a list that ``__init__`` makes empty, and none takes anything out."""
+def growing_lists(made: ClassInfo | None) -> set[str]:
+    """The attributes with a list that ``__init__`` makes, methods append to, and nothing in the file empties."""
     start = made.methods.get("__init__") if made is not None else None
-    if made is None or start is None:
-        return False
-    stored = [n for n in start.own_nodes if isinstance(n, ast.Assign) and isinstance(n.value, ast.List)]
-    lists = {ast.unparse(n.targets[0]) for n in stored}
-    called = [n.func for m in made.methods.values() for n in m.own_nodes if isinstance(n, ast.Call)]
-    names = {f.attr for f in called if isinstance(f, ast.Attribute) and ast.unparse(f.value) in lists}
-    return "append" in names and names.isdisjoint(_SHRINKING)
+    # A base in another file may empty it.
+    if (
+        made is None
+        or start is None
+        or not all(b in made.index.classes or b.startswith("torch.nn.") for b in made.bases)
+    ):
+        return set()
+    first, own = set(start.own_nodes), set(walk(made.node))
+    nodes = [n for n in walk(made.index.tree) if n in own or not is_name(getattr(n, "value", n), "self")]
+    stored = [n for n in first if isinstance(n, ast.Assign | ast.AnnAssign) and isinstance(n.value, ast.List)]
+    lists = {getattr(t, "attr", "") for n in stored for t in (n.targets if isinstance(n, ast.Assign) else [n.target])}
+    changed = [n.value for n in nodes if isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Del)]
+    changed += [n for n in nodes if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store) and n not in first]
+    known = set(nodes)
+    called = [n for n in nodes if isinstance(n, ast.Attribute) and n.value in known]
+    changed += [n.value for n in called if n.attr in _SHRINKING]
+    grown = {getattr(n.value, "attr", "") for n in called if n.attr == "append"}
+    return (lists & grown) - {getattr(n, "attr", "") for n in changed}
 
 
 def _grows_by(node: ast.AST, name: str, kind: str) -> bool | None:

@@ -13,7 +13,6 @@ from breakscan.check.compile_uses.states import (
     counted_entries,
     differing_instances,
     float_updates,
-    global_counters,
     growing_attributes,
     size_branches,
     switched_state,
@@ -318,8 +317,6 @@ def compile_events(program: Program, compiled: set[FunctionInfo]) -> Iterator[tu
     ``compiled`` are the functions in a region.
     """
     index, text = program.index, program.module.text
-    for info, statement, name in global_counters(index, text, compiled):
-        yield info, _stored(program, "global-counter", statement, name)
     for info, call, name in growing_attributes(index, text, compiled):
         if info.owner is not None and isinstance(instance_of(info.owner), Module):
             yield info, _stored(program, "growing-attribute", call, name)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from breakscan.check.compile_uses.arguments import ArgumentChange, Changes, parameter_of
+from breakscan.check.compile_uses.arguments import ArgumentChange, Changes, growing_lists, parameter_of
 from breakscan.check.compile_uses.uses import BoundName, Compiled, Found, Survey, Use
 from breakscan.check.interpreter.signatures import State
 from breakscan.check.interpreter.statements import is_guard
 from breakscan.check.interpreter.values import Size
-from breakscan.check.project.index import ClassInfo, FunctionInfo, ModuleIndex
+from breakscan.check.project.index import FunctionInfo, ModuleIndex
 from breakscan.check.project.scopes import Scope, Step
 from breakscan.rulebook.events import EventKind
 from breakscan.source.walking import Loop, is_name, walk
@@ -48,28 +47,6 @@ def reads_attribute(method: FunctionInfo, attribute: str) -> bool:
     )
 
 
-def global_counters(
-    index: ModuleIndex, text: str, compiled: Iterable[FunctionInfo]
-) -> Iterator[tuple[FunctionInfo, ast.stmt, str]]:
-    """``count += 1`` on an int of the module's top level, in compiled code: the function, the statement, the name."""
-    if "global " not in text:
-        return
-    numbers = {
-        target.id
-        for node in index.tree.body
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) and type(node.value.value) is int
-        for target in node.targets
-        if isinstance(target, ast.Name)
-    }
-    for info in compiled:
-        if info.index is not index or not numbers:
-            continue
-        declared = {n for s in info.own_nodes if isinstance(s, ast.Global) for n in s.names} & numbers
-        for node in info.own_nodes:
-            if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) and node.target.id in declared:
-                yield info, node, node.target.id
-
-
 def growing_attributes(
     index: ModuleIndex, text: str, compiled: Iterable[FunctionInfo]
 ) -> Iterator[tuple[FunctionInfo, ast.Call, str]]:
@@ -77,36 +54,11 @@ def growing_attributes(
     if ".append(" not in text:
         return
     for info in compiled:
-        if info.index is not index or info.owner is None or info.name == "__init__":
-            continue
-        for node in info.own_nodes:
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "append":
-                held = node.func.value
-                mine = isinstance(held, ast.Attribute) and ast.unparse(held.value) == "self"
-                if mine and isinstance(held, ast.Attribute) and _only_grows(index, info.owner, held.attr):
-                    yield info, node, f"self.{held.attr}"
-
-
-def _only_grows(index: ModuleIndex, owner: ClassInfo, attribute: str) -> bool:
-    start = owner.methods.get("__init__")
-    made = start is not None and any(
-        isinstance(n, ast.Assign | ast.AnnAssign)
-        and isinstance(n.value, ast.List)
-        and any(ast.unparse(t) == f"self.{attribute}" for t in (n.targets if isinstance(n, ast.Assign) else [n.target]))
-        for n in start.own_nodes
-    )
-    # A base in another file may empty it.
-    if not made or start is None or not all(b in index.classes or b.startswith("torch.nn.") for b in owner.bases):
-        return False
-    inside = set(walk(start.node))
-    for node in walk(index.tree):
-        if node in inside or not isinstance(node, ast.Attribute) or node.attr != attribute:
-            continue
-        # Whatever else happens to it may empty it, but reading and appending does not.
-        if not isinstance(node.ctx, ast.Load):
-            return False
-    emptied = rf"\.{re.escape(attribute)}\s*\.\s*(clear|pop|remove|popleft)\b|del\s+[\w.]*\.{re.escape(attribute)}\b"
-    return re.search(emptied, index.module.text) is None
+        lists = growing_lists(info.owner) if info.index is index and info.name != "__init__" else ()
+        for node in info.own_nodes if lists else ():
+            match node:
+                case ast.Call(ast.Attribute(ast.Attribute(ast.Name("self"), name), "append")) if name in lists:
+                    yield info, node, f"self.{name}"
 
 
 def counted_entries(

@@ -164,7 +164,10 @@ _OF_MODULES = frozenset({"__getstate__", "__repr__"})
 
 
 def emit_super_slot(frame: Frame, node: ast.Call) -> None:
-    """Emits ``super().__hash__()`` and the like, where no base in Python has the method."""
+    """Emits ``super().__hash__()`` and the like, where no base in Python has it, and ``super().f.__wrapped__()``."""
+    match node.func:
+        case ast.Attribute(ast.Attribute(ast.Call(ast.Name("super"))), "__wrapped__"):
+            frame.emit(EventKind.CALL, node, callee="super.__wrapped__")
     func = node.func
     owner = frame.function.owner if frame.function is not None else None
     if owner is None or not isinstance(func, ast.Attribute) or func.attr not in _OF_OBJECT:

@@ -215,7 +215,7 @@ class Frame:
         conditions = [*self.conditions, *([operand.optional] if operand.optional else [])]
         confidence, test = _CONFIDENCE[sure], None
         if reports := self.program.rules.reports(kind, callee):
-            confidence, test = self._rarity(confidence)
+            confidence, test = self._rarity(confidence, callee or "")
         event = Event(
             kind,
             *where,
@@ -237,14 +237,16 @@ class Frame:
         key = kind, form, callee, *where
         self.events[key] = event
 
-    def _rarity(self, confidence: Confidence) -> tuple[Confidence, Condition | None]:
-        """The certainty that the current statement reports something, and the test on which that depends."""
-        if any(condition.kind is ConditionKind.RAISED for condition in self.conditions):
+    def _rarity(self, confidence: Confidence, callee: str) -> tuple[Confidence, Condition | None]:
+        """The certainty that the current statement reports something, and the test on which that depends: code warns
+        under a condition that hardly ever holds, but for a flag that is on by default."""
+        test = has_outcome(*self.tests[-1]) if self.tests else self.caller_test
+        defaults = self.function.defaults if self.function is not None else {}
+        is_rare = test is not None and getattr(defaults.get(test.subject), "value", None) is not test.outcome
+        is_warning = callee.rpartition(".")[2].startswith(("warn", "error", "critical", "exception"))
+        if (is_rare and is_warning) or any(condition.kind is ConditionKind.RAISED for condition in self.conditions):
             confidence = Confidence.POSSIBLE
-        if not self.tests:
-            return confidence, self.caller_test
-        test = has_outcome(*self.tests[-1])
-        flags = (c for c in self.conditions if c.kind is ConditionKind.FLAG and c.subject == test.subject)
+        flags = (c for c in self.conditions if test and c.kind is ConditionKind.FLAG and c.subject == test.subject)
         return confidence, next(flags, test)
 
     def _make_arguments_as_rare(self, report: Event) -> None:

@@ -266,7 +266,7 @@ class Functions:
     ) -> Value:
         """The value that a call at a node returns; the function is interpreted for these arguments too."""
         declared = self._program.signatures.declared_result(info)
-        if is_untraced(info, self._program.mode) or self._depth > MOST_CALLS_DEEP:
+        if self._is_untraced(info) or self._depth > MOST_CALLS_DEEP:
             return declared
         if frame.silent:
             single = self._single_calls
@@ -281,6 +281,12 @@ class Functions:
             return container_of(item_of(declared))
         known = not isinstance(result, Unknown | Namespace) or isinstance(declared, Unknown)
         return result if known else declared
+
+    def _is_untraced(self, info: FunctionInfo) -> bool:
+        """True if a decorator keeps the compiler out of a function, or out of what it puts around the function."""
+        wrappers = [wrapper_of(self._program.project, name, info) for name in info.decorators]
+        around = [info, *(one.info for one in wrappers if one is not None)]
+        return any(is_untraced(one, self._program.mode) for one in around)
 
     def _returned(
         self, frame: Frame, node: ast.AST, info: FunctionInfo, given: Arguments, closure: dict[str, Value] | None

@@ -123,7 +123,9 @@ def _assign(frame: Frame, node: ast.Assign) -> None:
     for target in node.targets:
         if isinstance(value, Unknown) and (call := _call_of(node.value)) is not None:
             _bind_result_of_unknown(frame, target, call)
-        elif isinstance(target, ast.Attribute) and isinstance(value, Constant) and _is_update(node.value, target):
+        elif (
+            isinstance(value, Constant | Size) and isinstance(target, ast.Attribute) and _is_update(node.value, target)
+        ):
             store_attribute(frame, target, value, _form_of_update(frame.evaluate(target), node.value))
         else:
             bind(frame, target, value)

@@ -10,10 +10,10 @@ from functools import partial
 from pathlib import Path
 
 from breakscan.check.pipeline.checker import Checker, Shown
-from breakscan.check.pipeline.results import CheckedFrom, FileResult, Merged, is_assumed
+from breakscan.check.pipeline.results import CheckedFrom, FileResult, Merged, is_assumed, weight
 from breakscan.check.pipeline.shadowed import Reach, mark_behind
 from breakscan.check.project.roots import CompileCalls, PathLine
-from breakscan.model.findings import CheckResult, Finding, SourceError
+from breakscan.model.findings import CheckResult, Finding, Region, SourceError
 from breakscan.rulebook.config import FileSettings, check_targets, library_of
 from breakscan.source.files import usable_cores
 from breakscan.source.paths import display_path
@@ -48,7 +48,7 @@ def check_paths(
     reaches: list[Reach] = []
     depends: set[str] = set()
     roots = CheckedFrom()
-    calls, compiled = CompileCalls(), set[PathLine]()
+    calls, compiled = CompileCalls(), dict[PathLine, Region | None]()
     shown = Shown(settings, on_purpose)
 
     def take(result: FileResult) -> None:
@@ -65,7 +65,9 @@ def check_paths(
         warnings.extend(result.warnings)
         reaches.extend(result.reaches)
         calls.add(result.calls)
-        compiled.update(place for place in result.compiled if place.rpartition(":")[0] in wanted)
+        for place, region in result.compiled.items():
+            if (path := place.rpartition(":")[0]) in wanted:
+                compiled[place] = min(compiled.get(place), region, key=lambda r, path=path: weight(r, path))
 
     cwd = Path.cwd()
     paths = [*files, *([stdin[1]] if stdin is not None else [])]
@@ -100,7 +102,9 @@ def check_paths(
     distinct = list({id(one): one for one in map(settings.of, paths)}.values())
     kept, elsewhere = list[Finding](), list[Finding]()
     for f in by_place:
-        is_apart = apart and calls.name_all and is_assumed(f) and settings.of(cwd / f.site.path).regions == "auto"
+        is_apart = (
+            apart and calls.name_all and is_assumed(f.region) and settings.of(cwd / f.site.path).regions == "auto"
+        )
         (elsewhere if is_apart else kept).append(f)
     deferred = {rule.id for rule in library_of(distinct) if rule.deferred}
     return CheckResult(
@@ -114,7 +118,8 @@ def check_paths(
         roots=roots.by_path(),
         depends=frozenset(depends),
         elsewhere=tuple(elsewhere),
-        compiled=len(compiled),
+        compiled=[r for r in compiled.values() if r and not (apart and calls.name_all and is_assumed(r))],
+        unknown=sorted(calls.unknown),
     )
 
 

@@ -255,7 +255,8 @@ class FileChecker:
         flags = frozenset(program.config.flags)
         for info, state in compiled.items():
             path = info.index.module.display
-            result.compiled.add(f"{path}:{info.node.lineno}")
+            if state.region is not None:
+                result.compiled[f"{path}:{info.node.lineno}"] = state.region
             for event in state.events.values():
                 for finding in judge.findings(event, path, info.qualname, state.region, flags):
                     found.add(finding, info.index)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from breakscan.check.pipeline.shadowed import Reach
 from breakscan.check.project.index import ModuleIndex
-from breakscan.check.project.roots import CompileCalls, PathLine
+from breakscan.check.project.roots import CompileCalls, PathLine, is_test
 from breakscan.model.findings import (
     Condition,
     ConditionKind,
@@ -32,7 +32,7 @@ class FileResult:
     ``suppressed`` are the findings that a comment suppresses.  ``depends`` are the files that the result depends on:
     absolute path → digest of the content (see :class:`.Digests`), ``""`` where a file was looked for and not found.
     ``reaches`` are the sites after breaks that make a function run eager.  ``calls`` has the calls that compile,
-    ``compiled`` the functions in a region, by path and line.
+    ``compiled`` the functions in a region, by path and line, each with its region.
     """
 
     path: str = ""
@@ -43,7 +43,7 @@ class FileResult:
     depends: dict[str, str] = field(default_factory=dict)
     reaches: list[Reach] = field(default_factory=list)
     calls: CompileCalls = field(default_factory=CompileCalls)
-    compiled: set[PathLine] = field(default_factory=set)
+    compiled: dict[PathLine, Region] = field(default_factory=dict)
 
 
 class Merged:
@@ -62,10 +62,10 @@ class Merged:
             self._found[key] = finding
             return
         surer = min(known, finding, key=_precedence)
-        if known.mode is not finding.mode and is_assumed(known) is not is_assumed(finding):
+        if known.mode is not finding.mode and is_assumed(known.region) is not is_assumed(finding.region):
             # The code says how it is compiled.
-            surer = finding if is_assumed(known) else known
-        region = min(known.region, finding.region, key=lambda r: _weight(r, finding.site.path))
+            surer = finding if is_assumed(known.region) else known
+        region = min(known.region, finding.region, key=lambda r: weight(r, finding.site.path))
         self._found[key] = replace(surer, region=region)
 
     def findings(self) -> list[Finding]:
@@ -102,8 +102,9 @@ class CheckedFrom:
         return {path: tuple(sorted(roots)) for path, roots in found.items()}
 
 
-def is_assumed(finding: Finding) -> bool:
-    return finding.region is not None and finding.region.assumed is not None
+def is_assumed(region: Region | None) -> bool:
+    """True if nothing but a test, which works under settings of its own, says that code is compiled."""
+    return region is not None and (region.assumed is not None or is_test(region.path))
 
 
 _SEVERITIES = (Severity.ERROR, Severity.WARNING, Severity.INFO)
@@ -125,7 +126,7 @@ def _condition_order(condition: Condition) -> _ConditionOrder:
     return not condition.subject, not condition.outcome, condition.subject, kind, condition.classes
 
 
-def _weight(region: Region | None, path: str) -> tuple[bool, bool, bool, int, str, int]:
+def weight(region: Region | None, path: str) -> tuple[bool, bool, bool, int, str, int]:
     """The order of regions: compiled by the program before assumed, and the nearer before the farther."""
     if region is None:
         return True, True, True, 0, "", 0

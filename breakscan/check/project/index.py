@@ -265,6 +265,7 @@ def _define(index: ModuleIndex, body: list[ast.stmt], prefix: str, owner: ClassI
         if node.__class__ in _SIMPLE:
             if owner is None and not nested:
                 _assign(index, node)
+            _decorate(index, node, body)
         elif isinstance(node, ast.Import | ast.ImportFrom):
             _import(index, node)
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -297,6 +298,17 @@ _SIMPLE = frozenset(
     {ast.Expr, ast.Assign, ast.Return, ast.AugAssign, ast.AnnAssign, ast.Raise, ast.Assert, ast.Pass, ast.Delete}
 )
 """Statements that hold no others, and define nothing but names."""
+
+
+def _decorate(index: ModuleIndex, node: ast.stmt, body: list[ast.stmt]) -> None:
+    """Takes ``f = torch.compiler.disable(f)`` for a decorator of the function above it."""
+    match node:
+        case ast.Assign(targets=[ast.Name(name)], value=ast.Call(func, [ast.Name(given)])) if name == given:
+            [made] = decorator_names(index, [func])
+            for one in body if made.startswith(("torch.compiler.", "torch._dynamo.")) else ():
+                if isinstance(one, ast.FunctionDef) and one.name == name and one in index.all_functions:
+                    info = index.all_functions[one]
+                    info.decorators = (made, *info.decorators)
 
 
 def _assign(index: ModuleIndex, node: ast.stmt) -> None:

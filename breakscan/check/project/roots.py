@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 from functools import lru_cache
 
 from breakscan.check.project.imports import Project
-from breakscan.check.project.index import ClassInfo, FunctionInfo, GlobalName, ModuleIndex
+from breakscan.check.project.index import ClassInfo, FunctionInfo, GlobalName, ModuleIndex, decorator_names
 from breakscan.model.findings import Mode, Region
 from breakscan.rulebook.torch_facts.not_measured import RETURN_THE_MODULE
 from breakscan.source.walking import is_name, own_nodes, reads
@@ -103,10 +103,15 @@ class CompileCalls:
             getattr(self, one.name).update(getattr(other, one.name))
 
     @property
+    def unknown(self) -> set[PathLine]:
+        """The calls whose target is unknown."""
+        return self.any | (self.given - self.known)
+
+    @property
     def name_all(self) -> bool:
         """True if nearly all calls name what they compile, or decorators alone compile: then nothing else is compiled.
         One decorated helper does not show that nobody compiles the models."""
-        is_open = len(self.any | (self.given - self.known))
+        is_open = len(self.unknown)
         return 4 * is_open <= len(self.name) if self.name else len(self.decorated) > 1 and not is_open
 
 
@@ -135,11 +140,12 @@ def find_roots(project: Project, index: ModuleIndex) -> Roots:
     """The functions and modules that a file compiles or exports by name, itself or by functions of other files."""
     finder = RootFinder(project)
     top = Spot(index)
-    if may_compile(index):
+    if "compile" in index.module.text:
         for info in index.all_functions.values():
             finder.decorated(getattr(info.node, "decorator_list", []), index, info, info.owner)
         for owner in index.classes.values():
-            finder.decorated(owner.node.decorator_list, index, project.method(owner, "forward"), owner)
+            called = project.method(owner, "forward" if project.is_module(owner) else "__call__")
+            finder.decorated(owner.node.decorator_list, index, called, owner)
     for place in (top, *(Spot(index, info) for info in index.all_functions.values())):
         holder = place.function.owner if place.function is not None else None
         if may_compile(index) or holder is None or not project.is_module(holder):
@@ -160,12 +166,30 @@ class RootFinder:
     def decorated(
         self, decorators: list[ast.expr], index: ModuleIndex, info: FunctionInfo | None, owner: ClassInfo | None
     ) -> None:
+        if info is None:
+            return
+        named = Method(info, owner) if owner else info
         for decorator in decorators:
             keywords = self._compiler(decorator, Spot(index))
-            if info is not None and keywords is not None:
-                self._add(index, decorator, "@torch.compile", keywords, None, [Method(info, owner) if owner else info])
-                if not is_test(index):
-                    self.roots.calls.decorated.add(f"{index.module.display}:{info.node.lineno}")
+            if keywords is None:
+                self._by_own_decorator(decorator, index, named)
+                continue
+            self._add(index, decorator, "@torch.compile", keywords, None, [named])
+            if not is_test(index.module.display):
+                self.roots.calls.decorated.add(f"{index.module.display}:{info.node.lineno}")
+
+    def _by_own_decorator(self, decorator: ast.expr, index: ModuleIndex, named: _Named) -> None:
+        """Takes what a decorator of the project compiles: the function that it, or the decorator it makes, is given."""
+        [name] = decorator_names(index, [decorator])
+        maker = index.function_named(name)
+        if maker is None or not may_compile(maker.index, "compile"):
+            return
+        prefix = f"{maker.qualname}.<locals>."
+        inner = [one for one in maker.index.all_functions.values() if one.qualname.startswith(prefix)]
+        takers = inner if isinstance(decorator, ast.Call) else [maker]
+        given = tuple((one.first_parameter, (named,)) for one in takers if one.first_parameter)
+        for one in (maker, *inner):
+            self.read(Spot(one.index, one, given), 1)
 
     def read(self, place: Spot, deep: int) -> None:
         """Takes what the calls in a function, or at the top level of a file, compile."""
@@ -213,9 +237,10 @@ class RootFinder:
             return  # a decorator with arguments
         found = [one for one in self.resolve(target, place) if not isinstance(one, _Type)]
         runs = [info for one in found if (info := self._run_by(one)[0]) is not None]
-        in_test = is_test(index) or (place.function is not None and place.function.name.startswith("test"))
+        of_tests = all(is_test(info.index.module.display) for info in runs)
+        in_test = is_test(index.module.display) or bool(place.function and place.function.name.startswith("test"))
         # A test compiles what works under its own settings.
-        if runs and (not in_test or (mode is not None and mode.exports) or all(is_test(info.index) for info in runs)):
+        if runs and (not in_test or (mode is not None and mode.exports) or of_tests):
             self._add(index, call, _spelling(call), keywords, mode, found)
         if (mode is not None and mode.exports) or _is(_option(keywords, "disable"), True) or in_test:
             return
@@ -226,7 +251,7 @@ class RootFinder:
         if is_open is False:
             self.roots.calls.name |= at
         elif is_open:
-            if not deep and isinstance(target, ast.Name) and place.function and _argument(place.function, target.id):
+            if not deep and isinstance(target, ast.Name):
                 self.roots.calls.given |= at
             else:
                 self.roots.calls.any |= at
@@ -282,7 +307,7 @@ class RootFinder:
     def _is_open(self, node: ast.expr, place: Spot, deep: int = 0) -> bool | None:
         """True if an expression that refers to nothing known may be any module, False if a library makes it, None for
         a lambda or a part of a module, such as a layer of a model."""
-        if deep > MOST_CALLS_DEEP:
+        if deep > 2 * MOST_CALLS_DEEP:  # names between them count
             return None
         if self._is_foreign(node, place):
             return False
@@ -628,9 +653,9 @@ def _is_own(target: ast.expr, found: Sequence[_Named]) -> bool:
     return is_name(target.value if is_method and isinstance(target, ast.Attribute) else target, "self")
 
 
-def is_test(index: ModuleIndex) -> bool:
+def is_test(path: str) -> bool:
     """True if a file holds tests: what it compiles, and the modules that it defines, say nothing of the project."""
-    parts = index.module.display.split("/")
+    parts = path.split("/")
     return not {"test", "tests", "testing"}.isdisjoint(parts[:-1]) or parts[-1].startswith(("test_", "conftest"))
 
 
