@@ -336,11 +336,15 @@ class _Tune:
         if change is None or self.eager is None or self.question.goal is not Goal.STEP:
             return
         speed = self._speed(self.eager, ratio_of(self.base, self.eager, self.loop)) / self.best.ratio
+        self.tried = [one for one in self.tried if one.names != (change.name,)]
         if speed < FOR_EAGER:
             reason = f"eager is {1 / speed:.2f}× slower" if speed < 1 / CLEARLY else "eager is not clearly faster"
             self._add((change.name,), change.kind, TrialVerdict.NO_GAIN, reason)
         elif self._left() > 0:
+            self.not_compiled = None
             self._try((), (change,), change.name)
+        else:
+            self._add((change.name,), change.kind, TrialVerdict.NOT_TRIED, NO_TIME)
 
     def _changes(self) -> list[ProgramChange]:
         """The changes that the best run suggests."""
@@ -603,6 +607,9 @@ class _Tune:
                 continue
             if self._is_better(other, self.best):
                 self.best = other
+        if not len(self.best):
+            # It was compared with the program that is refused now.
+            self._try_eager()
 
     def _in_turns(self, made: _Made) -> _Turns | None:
         """Runs the program as it is and a changed one in turns, the changed one first with empty caches.  Returns None
