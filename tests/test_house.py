@@ -28,14 +28,14 @@ STATIC = "model source rulebook"
 ROOMS = {
     "model": Room("", 1241, 9),
     "source": Room("model", 1869, 14),
-    "rulebook": Room("model source", 2592, 12),
+    "rulebook": Room("model source", 2606, 12),
     "check": Room(STATIC, 11615, 42),
-    "fix": Room(f"{STATIC} check", 7337, 37),
+    "fix": Room(f"{STATIC} check", 7421, 37),
     "recording": Room(STATIC, 8285, 42),
     "explanation": Room(f"{STATIC} check recording", 6401, 28),
     "survey": Room(f"{STATIC} check recording explanation", 1722, 13),
-    "prove": Room(f"{STATIC} check fix recording explanation", 11536, 38),
-    "report": Room(f"{STATIC} check fix recording explanation survey prove", 5521, 31),
+    "prove": Room(f"{STATIC} check fix recording explanation", 11543, 38),
+    "report": Room(f"{STATIC} check fix recording explanation survey prove", 5520, 31),
     "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 1280, 11),
     "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 2690, 25),
     # api.py, notebook.py, pytest_plugin.py, __main__.py

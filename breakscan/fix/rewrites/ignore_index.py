@@ -19,13 +19,15 @@ from breakscan.fix.support.assignments import defined, is_bound_once, origin, pl
 from breakscan.fix.support.context import Declined, Edit, OtherForm, Replacement, RewriteContext
 from breakscan.fix.support.masked import (
     Leaf,
+    Loss,
     conditions,
     filled,
     in_place_of,
-    is_loss_of_classes,
     is_vector,
     leaf_of,
+    loss_of,
     masked,
+    name_of_loss,
     whole,
     zero,
 )
@@ -33,7 +35,7 @@ from breakscan.fix.support.operators import called, only_argument
 from breakscan.fix.support.purity import refuse_breaks_in
 from breakscan.fix.support.rows import Rows, of_all
 from breakscan.fix.support.walking import findall
-from breakscan.rulebook.torch_facts.not_measured import IGNORED_BY_DEFAULT
+from breakscan.rulebook.torch_facts.not_measured import IGNORED_BY_DEFAULT, OF_CLASSES
 
 _CLASSES = differs(
     "targets must be class indices; those left out are ignored, and their rows may make gradients NaN",
@@ -47,20 +49,6 @@ _AND_METRICS = assumes(
 )
 _COUNTED = m.Call(m.Attribute(m.Comparison(), m.Name("float")), [])
 _REDUCED = m.Call(m.Attribute(attr=m.Name("mean") | m.Name("sum")), [])
-
-
-@dataclass(frozen=True, slots=True)
-class _Loss:
-    """A loss that is reduced to a mean or a sum.
-
-    ``sides`` are the prediction and the target, ``settings`` the other arguments, by their names; those of a module are
-    of the call that creates it.
-    """
-
-    call: cst.Call
-    sides: Sequence[cst.Arg]
-    settings: dict[str, cst.BaseExpression]
-    is_module: bool
 
 
 @dataclass(slots=True)
@@ -103,6 +91,7 @@ def rewrite(context: RewriteContext) -> Edit:
         if side.line is None:
             made[made.index(side.arg)] = side.arg.with_changes(value=value)
         elif m.matches(side.arg.value, m.Name(context.plain(value))) and len(side.line.body) == 1:
+            _refuse_only(context, side.line)
             changes[side.line] = None
         else:
             changes[side.value] = value
@@ -124,68 +113,23 @@ def rewrite(context: RewriteContext) -> Edit:
 # -- what is computed -----------------------------------------------------------------------------------------------
 
 
-def _loss_around(context: RewriteContext, node: cst.BaseExpression) -> _Loss:
+def _loss_around(context: RewriteContext, node: cst.BaseExpression) -> Loss:
     """The loss of classes that selected rows are passed to, in the same expression or under a name."""
     line, value = context.statement(node), context.enclosing(cst.Assign, node)
     for above in context.around(node):
-        if isinstance(above, cst.Call) and is_loss_of_classes(context, above):
-            return _loss_of(context, above)
+        if isinstance(above, cst.Call) and name_of_loss(context, above) in OF_CLASSES:
+            return loss_of(context, above)
     named = value is not None and m.matches(value, m.Assign([m.AssignTarget(m.Name())]))
     if value is None or not named or not isinstance(line, cst.SimpleStatementLine):
         raise OtherForm("the selected rows are not passed to a loss of classes")
     for use in reads_of(context, cst.ensure_type(value.targets[0].target, cst.Name), line):
         call = context.parent(context.parent(use) or use)
-        if isinstance(call, cst.Call) and is_loss_of_classes(context, call):
-            return _loss_of(context, call)
+        if isinstance(call, cst.Call) and name_of_loss(context, call) in OF_CLASSES:
+            return loss_of(context, call)
     raise OtherForm("the selected rows are not passed to a loss of classes")
 
 
-_SIDES = ("input", "target")
-
-
-def _loss_of(context: RewriteContext, call: cst.Call) -> _Loss:
-    """The loss of classes that a call computes.  Declines if not all is known about it, or if it is not reduced."""
-    sides: list[cst.Arg] = []
-    given: dict[str, cst.BaseExpression] = {}
-    for position, arg in enumerate(call.args):
-        keyword = arg.keyword.value if arg.keyword is not None else None
-        if not arg.star and ((position < len(_SIDES) and keyword is None) or keyword in _SIDES):
-            sides.append(arg)
-        elif keyword is not None:
-            given[keyword] = arg.value
-        elif position == len(_SIDES) and not arg.star:
-            given["weight"] = arg.value
-        else:
-            raise Declined(f"`{context.plain(call.func)}` has additional arguments")
-    if len(sides) != len(_SIDES) or [one.keyword.value for one in sides if one.keyword] == ["input"]:
-        raise Declined(f"`{context.plain(call.func)}` has additional arguments")
-    is_module = context.fact(call.func).kind == "module"
-    if is_module:
-        given = {arg.keyword.value if arg.keyword else "weight": arg.value for arg in _made(context, call.func).args}
-    reduction = given.get("reduction", cst.SimpleString('"mean"'))
-    kind = reduction.evaluated_value if isinstance(reduction, cst.SimpleString) else None
-    if kind not in ("mean", "sum") or not given.keys().isdisjoint(("size_average", "reduce")):
-        raise Declined("the loss is not reduced to a mean or a sum by its argument `reduction`")
-    return _Loss(call, sides, given, is_module)
-
-
-def _made(context: RewriteContext, module: cst.BaseExpression) -> cst.Call:
-    """The call that creates a module, which no other code of the file replaces."""
-    made: cst.BaseExpression | None = defined(context, module)
-    if isinstance(module, cst.Attribute):
-        attribute = m.Attribute(attr=m.Name(module.attr.value))
-        stores = findall(context.tree.module, m.AssignTarget(attribute) | m.AnnAssign(attribute))
-        above = context.parent(stores[0]) if len(stores) == 1 else None
-        made = above.value if isinstance(above, cst.Assign) else None
-    kind = (context.fact(module).name or "").rpartition(".")[2]
-    if not isinstance(made, cst.Call) or context.code(made.func).rpartition(".")[2] != kind:
-        raise Declined(f"it is not known how `{context.plain(module)}` was created")
-    if any(arg.star for arg in made.args) or sum(arg.keyword is None for arg in made.args) > 1:
-        raise Declined(f"`{context.plain(made)}` has additional arguments")
-    return made
-
-
-def _sides(context: RewriteContext, loss: _Loss, leaf: Leaf) -> tuple[_Side, _Side]:
+def _sides(context: RewriteContext, loss: Loss, leaf: Leaf) -> tuple[_Side, _Side]:
     """The prediction and the target, both selected by the mask."""
     ordered = sorted(loss.sides, key=lambda arg: arg.keyword is not None and arg.keyword.value == "target")
     found = [_side(context, arg) for arg in ordered]
@@ -255,22 +199,27 @@ def _names(context: RewriteContext, node: cst.BaseExpression) -> list[cst.Name]:
     return [one for one in found if isinstance(one, cst.Name) and context.tree.holds(one)]
 
 
+def _refuse_only(context: RewriteContext, line: cst.SimpleStatementLine) -> None:
+    if len(context.siblings(line)[0]) == 1:
+        raise Declined("the line with the selected rows is the only one in its block")
+
+
 # -- what is ignored ------------------------------------------------------------------------------------------------
 
 
 def _ignored(
-    context: RewriteContext, loss: _Loss, leaf: Leaf, target: _Side
+    context: RewriteContext, loss: Loss, leaf: Leaf, target: _Side
 ) -> tuple[cst.BaseExpression | None, cst.BaseExpression | None]:
     """The new targets outside the mask, and the index that the loss ignores in addition."""
-    given = loss.settings.get("ignore_index")
+    given = dict(loss.settings).get("ignore_index")
     index = given or build.expression(str(IGNORED_BY_DEFAULT))
     dropped = _compared(context, leaf.mask, target)
     if dropped is not None and context.plain(dropped) == context.plain(index):
         return None, None
     is_int = dropped is not None and (_is_int(dropped) or type(context.fact(dropped).literal) is int)
-    if dropped is not None and is_int and given is None and not loss.is_module:
+    if dropped is not None and is_int and given is None and loss.module is None:
         return None, dropped
-    if loss.is_module and isinstance(loss.call.func, cst.Attribute):
+    if loss.module is not None and isinstance(loss.call.func, cst.Attribute):
         index = cst.Attribute(build.operand(loss.call.func), cst.Name("ignore_index"))
     elif given is not None and not _is_int(given):
         raise Declined(f"`{context.plain(given)}` is ignored already: choose one index for both")

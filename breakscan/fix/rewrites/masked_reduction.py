@@ -19,19 +19,24 @@ from breakscan.fix.support.masked import (
     MEAN,
     NAN_GRADIENTS,
     ROUNDING,
+    Leaf,
+    Masked,
     conditions,
     filled,
     in_place_of,
-    is_loss_of_classes,
+    is_scalar,
     leaf_of,
+    loss_of,
     masked,
     may_require_gradient,
+    name_of_loss,
     refuse_poles,
     whole,
     zero,
 )
 from breakscan.fix.support.operators import called, flattens, is_builtin, is_conversion, is_elementwise, written_number
 from breakscan.fix.support.purity import refuse_breaks_in, refuse_reads_of
+from breakscan.rulebook.torch_facts.not_measured import ELEMENTWISE_SETTINGS, OF_CLASSES, WEIGHTED
 
 _DIMENSION = m.Arg(keyword=None) | m.Arg(keyword=m.Name("dim") | m.Name("axis"))
 _REDUCTIONS = frozenset({"amax", "amin", "max", "mean", "min", "sum"})
@@ -51,6 +56,8 @@ def rewrite(context: RewriteContext) -> Edit:
     """The reduction over all elements."""
     leaf = leaf_of(context)
     use = _use(context, leaf.node)
+    if use.what == "loss":
+        return _loss(context, use, leaf)
     found = masked(context, use.value, leaf.mask)
     bends = found.bends and may_require_gradient(context, use.value)
     refuse_poles(context, use.value, found.leaves)
@@ -69,8 +76,7 @@ def rewrite(context: RewriteContext) -> Edit:
             made = build.binary(made, cst.Divide(), hits)
         hazard = NAN_GRADIENTS if bends else MEAN if use.what == "mean" else ROUNDING
     else:
-        if _without_only_dimension(use):
-            raise Declined(f"`{use.what}` has additional arguments")
+        _refuse_arguments(use)
         made, hazard = _extreme(context, use, leaf.mask, value)
     needs = conditions(context, leaf.mask, found.leaves)
     return _edit(context, use, made, [hazard, *needs])
@@ -140,10 +146,11 @@ def _argument_use(context: RewriteContext, node: cst.BaseExpression, arg: cst.Ar
     package, _, name = (method or function or "").rpartition(".")
     if method is None and package == "torch" and name in _REDUCTIONS and call.args[0] is arg:
         return _Use(call, node, name, tuple(call.args[1:]))
+    if name_of_loss(context, call) is not None:
+        return _Use(call, call, "loss")
     if is_elementwise(context, call):
         return call
-    kind = OtherForm if is_loss_of_classes(context, call) else Declined
-    raise kind(f"`{context.plain(call.func)}` is called with the selected elements: pass all and the mask")
+    raise Declined(f"`{context.plain(call.func)}` is called with the selected elements: pass all and the mask")
 
 
 def _why_needed(context: RewriteContext, node: cst.CSTNode, above: cst.CSTNode | None) -> str:
@@ -157,6 +164,11 @@ def _why_needed(context: RewriteContext, node: cst.CSTNode, above: cst.CSTNode |
 
 
 # -- what replaces them ---------------------------------------------------------------------------------------------
+
+
+def _refuse_arguments(use: _Use) -> None:
+    if _without_only_dimension(use):
+        raise Declined(f"`{use.what}` has additional arguments")
 
 
 def _without_only_dimension(use: _Use) -> list[cst.Arg]:
@@ -185,3 +197,43 @@ def _extreme(
     made = build.method(build.method(value, "masked_fill", build.inverted(mask), off), use.what)
     said = f"if the mask selects nothing, the result is {infinity.strip(chr(34))} instead of an error"
     return made, differs(said, Effect.NO_LONGER_RAISES)
+
+
+def _loss(context: RewriteContext, use: _Use, leaf: Leaf) -> Edit:
+    """``F.mse_loss(x[mask], y[mask])``: where the mask is False, both arguments, the loss and its gradient are zero."""
+    loss = loss_of(context, cst.ensure_type(use.node, cst.Call))
+    if loss.name in OF_CLASSES:
+        raise OtherForm(f"`{context.plain(loss.call.func)}` is a loss of classes, not of elements")
+    leaves: list[Leaf] = []
+    weight: cst.BaseExpression | None = leaf.mask if loss.name == WEIGHTED else None
+    arguments: list[cst.Arg] = []
+    for arg in loss.sides:
+        value, found = _filled_side(context, arg.value, leaf.mask)
+        leaves += found.leaves
+        arguments.append(build.argument(value, arg.keyword.value if arg.keyword is not None else None))
+    for keyword, setting in loss.settings:
+        if keyword in ELEMENTWISE_SETTINGS or (keyword == "pos_weight" and is_scalar(context, setting)):
+            arguments.append(build.argument(setting, keyword))
+        elif keyword == "weight" and loss.module is None and loss.name in (WEIGHTED, "binary_cross_entropy"):
+            weight, found = _filled_side(context, setting, leaf.mask)
+            leaves += found.leaves
+        else:
+            raise Declined(f"`{context.plain(loss.call.func)}` has additional arguments")
+    if weight is not None:
+        arguments.append(build.argument(weight, "weight"))
+    arguments.append(build.argument(build.expression('"sum"'), "reduction"))
+    made: cst.BaseExpression = cst.Call(build.operand(loss.function(context)), arguments)
+    if loss.reduction != "sum":
+        made = build.binary(made, cst.Divide(), build.method(leaf.mask, "sum"))
+    hazards = [NAN_GRADIENTS, *loss.without_module()]
+    return _edit(context, use, made, [*hazards, *conditions(context, leaf.mask, leaves)])
+
+
+def _filled_side(
+    context: RewriteContext, node: cst.BaseExpression, mask: cst.BaseExpression
+) -> tuple[cst.BaseExpression, Masked]:
+    """An argument of a loss for all elements, with zeros where the mask is False."""
+    found = masked(context, node, mask)
+    if not found.leaves:
+        raise Declined(f"`{context.code(node)}` is not selected by the mask")
+    return filled(context, mask, whole(context, node, found.leaves), zero(context, node)), found

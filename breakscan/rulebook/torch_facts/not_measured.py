@@ -5,6 +5,8 @@ What can be measured does not belong here: ask ``operators.py``.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 DISTINCTIVE_METHODS = frozenset(
     "unsqueeze masked_fill masked_fill_ masked_select masked_scatter permute contiguous expand expand_as detach "
     "scatter scatter_ scatter_add scatter_add_ gather index_select nonzero softmax log_softmax sigmoid tanh relu "
@@ -130,12 +132,24 @@ FALSE_WHILE_TRACING = ("is_scripting", "is_exporting", "is_in_onnx_export", "is_
 """The same for those that are False. ``torch.jit.is_tracing`` is one too, but packages have others by that name.
 While something is exported, ``torch.compiler.is_exporting`` is True."""
 
-LOSSES_OF_CLASSES = frozenset(
-    {
-        *("torch.nn.functional.cross_entropy", "torch.nn.functional.nll_loss"),
-        *("torch.nn.CrossEntropyLoss", "torch.nn.NLLLoss"),
-    }
-)
+
+WEIGHTED = "binary_cross_entropy_with_logits"
+"""The loss of single elements that is zero only with a weight of zero."""
+OF_CLASSES = frozenset({"cross_entropy", "nll_loss"})
 """Losses that leave out targets with the index ``ignore_index``."""
 IGNORED_BY_DEFAULT = -100
 """The index of the targets that these leave out."""
+OF_MODULES: Mapping[str, str] = {
+    "torch.nn.BCELoss": "binary_cross_entropy",
+    "torch.nn.BCEWithLogitsLoss": "binary_cross_entropy_with_logits",
+    "torch.nn.CrossEntropyLoss": "cross_entropy",
+    "torch.nn.HuberLoss": "huber_loss",
+    "torch.nn.KLDivLoss": "kl_div",
+    "torch.nn.L1Loss": "l1_loss",
+    "torch.nn.MSELoss": "mse_loss",
+    "torch.nn.NLLLoss": "nll_loss",
+    "torch.nn.SmoothL1Loss": "smooth_l1_loss",
+}
+"""The functions in ``torch.nn.functional`` that modules call."""
+ELEMENTWISE_SETTINGS = frozenset({"beta", "delta", "log_target"})
+"""Arguments that do not depend on the number of elements."""
