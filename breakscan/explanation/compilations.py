@@ -5,15 +5,15 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from breakscan.explanation.context import ExplainContext
 from breakscan.explanation.run_totals import clock_shifts
 from breakscan.model.findings import Origin, Site
 from breakscan.model.problem import Caller
-from breakscan.model.words import seconds_in_words
+from breakscan.model.words import counted, seconds_in_words
 from breakscan.recording.parsers.frames import is_resumed
 from breakscan.recording.parsers.guards import read_demand, readable
 from breakscan.recording.records import (
@@ -23,6 +23,7 @@ from breakscan.recording.records import (
     Guard,
     GuardsBuilt,
     PackageInstalled,
+    PythonMade,
     Record,
     ShapeSpecialised,
 )
@@ -45,6 +46,10 @@ def most_first(parts: Iterable[tuple[str, float]]) -> dict[str, float]:
     return dict(sorted(seconds.items(), key=lambda item: -item[1]))
 
 
+_Rest = tuple[str, str, int | None]
+"""The rest of a function: its file, Dynamo's name for it, the line at which it goes on."""
+
+
 @dataclass(frozen=True, slots=True)
 class CacheUse:
     """A compiler cache that was asked, what it had (``hit``, ``miss``, ``bypass``, ``disabled``), and why, where torch
@@ -56,12 +61,22 @@ class CacheUse:
 
 
 @dataclass(frozen=True, slots=True)
+class MadeLine:
+    """A line of the Python that runs in place of a function.  ``site`` is the program's line that it runs, or where the
+    rest of the function goes on, which it calls; ``note`` says so, or what the graph holds that it calls."""
+
+    text: str
+    site: Site | None
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
 class CompiledFrame:
     """One compilation of a function: when it began, in seconds since the recording did, how long it took, and how long
     its backward, where that was compiled later; under which guards it holds, and what checking them takes at each call.
 
     ``rest_only`` says that it is the part after a break; ``failed`` what ended it without compiled code.  ``parts`` are
-    the seconds in each stage of the compiler, with its backward.
+    the seconds in each stage of the compiler, with its backward.  ``made`` is what Dynamo made of it, as Python.
     """
 
     compile_id: str
@@ -79,6 +94,7 @@ class CompiledFrame:
     caches: Sequence[CacheUse]
     restarts: Sequence[str]
     failed: str | None
+    made: Sequence[MadeLine] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +146,8 @@ def _frames(records: Sequence[Record], shift: float, context: ExplainContext) ->
     timed: dict[str, list[CompileTimed]] = defaultdict(list)
     caches: dict[str, list[CacheUse]] = defaultdict(list)
     guards: dict[str | None, GuardsBuilt] = {}
+    made: dict[str, PythonMade] = {}
+    rests: dict[_Rest, list[str]] = defaultdict(list)
     for record in records:
         if isinstance(record, CompileTimed):
             timed[record.compile_id].append(record)
@@ -139,10 +157,32 @@ def _frames(records: Sequence[Record], shift: float, context: ExplainContext) ->
             held = f": {record.guards}" if record.guards else ""
             why = record.reason if record.guards is None else f"what is stored holds for other sizes{held}"
             caches[record.compile_id].append(CacheUse(record.cache, record.outcome, why))
+        elif isinstance(record, PythonMade) and (begun := started.get(record.compile_id or "")):
+            made[begun.compile_id] = record
+            rests[begun.code.path, begun.code.name, record.goes_on].append(begun.compile_id)
     for compile_id, times in timed.items():
         begun = started.get(compile_id)
         if begun is not None:
-            yield _frame(begun, times, guards.get(compile_id), caches[compile_id], shift, context)
+            frame = _frame(begun, times, guards.get(compile_id), caches[compile_id], shift, context)
+            if compile_id in made:
+                ops = next((one.ops for one in times if not one.backward), None)
+                frame = replace(frame, made=tuple(_made_lines(made[compile_id], begun.code.path, ops, rests, context)))
+            yield frame
+
+
+def _made_lines(
+    made: PythonMade, path: str, ops: int | None, rests: Mapping[_Rest, Sequence[str]], context: ExplainContext
+) -> Iterator[MadeLine]:
+    for line in made.lines:
+        number = line.goes_on if line.resumes else line.line
+        note = f"line {number}, not in a graph" if number else ""
+        if line.graph and ops is not None:
+            note = counted(ops, "operation")
+        elif line.resumes:
+            ids = ", ".join(rests.get((path, line.resumes, number), ()))
+            note = f"goes on at line {number}{f', compiled as {ids}' if ids else ''}"
+        text = f"{'    ' * line.depth}{readable(line.text)}"
+        yield MadeLine(text, context.sources.site(path, number) if number else None, note)
 
 
 def _frame(

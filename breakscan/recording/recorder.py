@@ -13,7 +13,7 @@ from pathlib import Path
 
 from breakscan.recording.hooks.around import AROUND
 from breakscan.recording.hooks.exports import AheadHook, AotHook, DraftHook, ExportHook
-from breakscan.recording.hooks.frames import BreakHook, FrameHook
+from breakscan.recording.hooks.frames import BreakHook, BytecodeHook, FrameHook
 from breakscan.recording.hooks.graphs import BackwardLineHook, CudaGraphSkipHook, GraphHook
 from breakscan.recording.hooks.guards import GuardHook, RecompileHook
 from breakscan.recording.hooks.hook import Hook, Hooks, own_code_skipped
@@ -32,6 +32,7 @@ HOOKS: tuple[type[Hook], ...] = (
     BreakHook,
     RecompileHook,
     FrameHook,
+    BytecodeHook,
     GraphHook,
     RunHook,
     StanceHook,

@@ -353,6 +353,30 @@ class GraphCompiled(Record):
 
 
 @dataclass(frozen=True, slots=True)
+class PythonLine:
+    """A line of what Dynamo made of a function, as Python.  ``line`` is that of the program's own operation that it
+    runs; ``graph`` says that it calls the graph; ``resumes`` names the code that it calls for the rest of the function,
+    which goes on at the line ``goes_on``."""
+
+    text: str
+    depth: int
+    line: int | None = None
+    graph: bool = False
+    resumes: str | None = None
+    goes_on: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PythonMade(Record):
+    """The Python that runs in place of a function, and calls its graph.  Of the rest of a function, ``goes_on`` is its
+    first line."""
+
+    compile_id: str | None
+    goes_on: int | None
+    lines: tuple[PythonLine, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class DdpSplit(Record):
     """DistributedDataParallel split a graph at its buckets; ``ops`` of each part.  Torch reports one part at a
     time."""

@@ -8,7 +8,14 @@ from typing import Any
 from report_results import text_of
 
 from breakscan.explanation.breaks import BreakSite, FunctionPart
-from breakscan.explanation.compilations import CacheUse, CompiledFrame, GuardLine, Precompiled, Specialisation
+from breakscan.explanation.compilations import (
+    CacheUse,
+    CompiledFrame,
+    GuardLine,
+    MadeLine,
+    Precompiled,
+    Specialisation,
+)
 from breakscan.explanation.compile_targets import CompileTarget
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.exports import Export
@@ -204,6 +211,10 @@ COMPILE = CompiledFrame(
     ),
     restarts=("mutated while tracing", "<class 'torch._dynamo.exc.UnspecializeRestartAnalysis'>"),
     failed=None,
+    made=(
+        MadeLine("def forward(self, x):", None, ""),
+        MadeLine("    return print(x)", SITE, "line 41, not in a graph"),
+    ),
 )
 
 

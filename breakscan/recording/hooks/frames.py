@@ -3,7 +3,7 @@ frame that it was asked to compile and did not."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from types import CodeType
 from typing import Any
@@ -13,9 +13,10 @@ from breakscan.recording.hooks.hook import Hook, leave_no_trace
 from breakscan.recording.hooks.object_facts import code_of, current_compile_id, stack_of
 from breakscan.recording.hooks.runs import RunHook
 from breakscan.recording.hooks.targets import FullgraphHook, SkipHook
+from breakscan.recording.parsers.bytecode import goes_on_at, python_lines
 from breakscan.recording.parsers.frames import exceeds_limit
 from breakscan.recording.parsers.guards import watched_source
-from breakscan.recording.records import BreakSeen, Code, FrameEnded, StackFrame
+from breakscan.recording.records import BreakSeen, Code, FrameEnded, PythonMade, StackFrame
 
 
 class BreakHook(Hook):
@@ -85,6 +86,17 @@ class FrameOutcome:
         if getattr(getattr(self.converter, "_box", None), "error_on_graph_break", False):
             return True
         return not (_is_break(self.error) or config.suppress_errors)
+
+
+class BytecodeHook(Hook):
+    """Records the bytecode that Dynamo made of a function."""
+
+    name = "bytecode"
+    without = "the Python that runs in place of compiled functions is missing"
+    wraps = ("torch._dynamo.convert_frame:compile_frame",)
+
+    def after(self, made: Any, code: CodeType, names: Mapping[str, Any], *_: Any, **__: Any) -> None:
+        self.hooks.write(PythonMade(current_compile_id(), goes_on_at(code), python_lines(made.bytecode, names)))
 
 
 class FrameHook(Hook):

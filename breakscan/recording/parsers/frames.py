@@ -22,7 +22,7 @@ def innermost_frame(text: str) -> StackFrame | None:
 
 
 _CALLS_DIRECTLY = re.compile("_call_impl|compile_wrapper")
-_RESUME = re.compile(r"torch_dynamo_resume_in_(?P<name>.+)_at_\d+$")
+_RESUME = re.compile(r"torch_dynamo_resume_in_(?P<name>.+)_at_(?P<line>\d+)$")
 BACKWARD = "<backward>"
 """The name of a backward pass that compiled autograd captured, instead of torch's name for it."""
 _CAPTURED = re.compile(r"(?:^|:)!\d+/")
@@ -39,9 +39,15 @@ def user_name(name: str) -> str:
     return name
 
 
+def resumed_at(name: str) -> int | None:
+    """The line of the break, if the name is that of the rest of a function after it."""
+    found = _RESUME.match(name)
+    return int(found["line"]) if found else None
+
+
 def is_resumed(name: str) -> bool:
     """Return whether the name is that of the rest of a function, after a break."""
-    return _RESUME.match(name) is not None
+    return resumed_at(name) is not None
 
 
 def is_of_comprehension(name: str) -> bool:

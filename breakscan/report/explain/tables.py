@@ -12,6 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from breakscan.explanation.breaks import FunctionPart
 from breakscan.explanation.compilations import CompileTime, compile_time, parts_in_words
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.rank_report import RankReport
@@ -92,6 +93,20 @@ def graph_table(explanation: Explanation) -> RenderableType | None:
     return titled_table("Graphs", columns, rows)
 
 
+def made_list(explanation: Explanation) -> RenderableType | None:
+    """The Python that Dynamo made of each function, around its graph."""
+    parts: list[RenderableType] = []
+    for compile_ in explanation.compiles:
+        if compile_.made:
+            function = FunctionPart(compile_.function, compile_.rest_only).words
+            head = Text(f"\n{compile_.compile_id}  {function}", "bold")
+            parts.append(head.append(f"  {place(compile_.site)}", "not bold"))
+            for line in compile_.made:
+                text = Text(line.text, overflow="fold")
+                parts.append(_indented(text.append(f"  # {line.note}", "dim") if line.note else text, 1))
+    return Group(table_heading("Python that Dynamo made of functions"), *parts) if parts else None
+
+
 def stage_tables(explanation: Explanation) -> RenderableType | None:
     """The lines of each graph: traced, after AOTAutograd and decompositions, as kernels."""
     columns = ("line", "traced", "after AOTAutograd", "backward", "kernels")
@@ -159,7 +174,10 @@ FINDINGS = "findings"
 """The word that asks for all findings, where a report shows the first of each section."""
 LISTINGS: dict[str, Listing] = {
     "graphs": Listing(lambda e: bool(e.graphs), (graph_table,)),
-    "stages": Listing(lambda e: any(graph.stages for graph in e.graphs), (stage_tables,)),
+    "stages": Listing(
+        lambda e: any(graph.stages for graph in e.graphs) or any(compile_.made for compile_ in e.compiles),
+        (made_list, stage_tables),
+    ),
     "guards": Listing(lambda e: any(compile_.guards for compile_ in e.compiles), (guard_table,)),
     "compiles": Listing(lambda e: bool(e.compiles), (lambda e: function_table(compile_time(e.compiles)),)),
 }

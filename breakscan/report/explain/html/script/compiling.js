@@ -54,7 +54,17 @@ function compileDetail(frame) {
       ["At", placeLink(site(frame.site))],
     ]),
     partBars(frame.parts),
+    madeOf(frame),
   ];
+}
+
+/** The Python that Dynamo made of a function, around its graph. */
+function madeOf(frame) {
+  if (!frame?.made.length) return null;
+  const painter = new Painter();
+  const gutter = (place) => (place ? el("a", { class: "no", href: `#source/${place[0]}/${place[1]}`, tabindex: "-1" }, String(place[1])) : el("span", { class: "no" }));
+  const lines = frame.made.map(({ text, site: place, note }) => el("div", { class: "line" }, gutter(place), el("code", {}, painted(painter.line(note ? `${text}  # ${note}` : text)))));
+  return section("Python that Dynamo made of it", el("div", { class: "code pane", tabindex: "0", role: "region", "aria-label": "Python that Dynamo made" }, lines));
 }
 
 function cacheWords(frame) {

@@ -78,6 +78,7 @@ class GraphDetail {
       made ? phaseFacts(made) : null,
       made?.kernels.length ? this.kernelTable(made.kernels) : null,
       this.graph.stages.length ? section("Stages", this.stageTable()) : null,
+      madeOf(report.compiles.find((frame) => frame.compile_id === this.graph.compile_id)),
       el("div", { class: this.generated ? "beside" : "beside alone" }, el("div", {}, el("h3", {}, "Source"), this.source), this.generated ? el("div", {}, el("h3", {}, "Generated code"), this.generated) : null),
       made && !made.code ? el("p", { class: "nothing" }, made.path ? `The generated code is in ${made.path}.` : "The generated code was not recorded.") : null,
     );
