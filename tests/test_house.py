@@ -35,9 +35,9 @@ ROOMS = {
     "explanation": Room(f"{STATIC} check recording", 6441, 28),
     "survey": Room(f"{STATIC} check recording explanation", 1722, 13),
     "prove": Room(f"{STATIC} check fix recording explanation", 11543, 38),
-    "report": Room(f"{STATIC} check fix recording explanation survey prove", 5538, 31),
+    "report": Room(f"{STATIC} check fix recording explanation survey prove", 5555, 31),
     "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 1280, 11),
-    "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 2690, 25),
+    "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 2720, 25),
     # api.py, notebook.py, pytest_plugin.py, __main__.py
     "": Room(f"{STATIC} check fix recording explanation survey prove report serve cli", 563, 5),
 }

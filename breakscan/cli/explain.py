@@ -13,7 +13,7 @@ from breakscan.cli.gates import GateOptions, LockOptions, gate_status
 from breakscan.cli.options import format_option, options, output_to
 from breakscan.cli.output import STDOUT, report_stream, require_writable
 from breakscan.cli.programs import RequestOptions, add_unmet, program_arguments, refuse_notebook, require_torch
-from breakscan.cli.reporting import explain_report, require_room, show_option
+from breakscan.cli.reporting import check_option, explain_report, require_room, show_option
 from breakscan.explanation.explanation import Explanation
 from breakscan.recording.launch import LaunchError, end_like, outliving_termination, run_recorded
 from breakscan.recording.session import (
@@ -47,6 +47,7 @@ STDIN = "-"
     metavar="FOLDER",
     help="Keep the recording in this new folder.  [for some days, for breakscan report --last]",
 )
+@check_option
 @options("asked", RequestOptions)
 @show_option
 @options("gate", GateOptions)
@@ -58,6 +59,7 @@ def explain(
     format_: str,
     output: Path | None,
     save: Path | None,
+    check: bool,
     asked: RequestOptions,
     tables: tuple[str, ...],
     gate: GateOptions,
@@ -77,7 +79,7 @@ def explain(
             f"--format {format_} needs --output FILE, or --output - for standard output, which your program writes to "
             "as well"
         )
-    require_room(tables, format_)
+    require_room(tables, check, format_)
     if as_module and as_code:
         raise click.UsageError("the program is a module (-m) or code (-c), not both")
     option = ["-m"] if as_module else ["-c"] if as_code else []
@@ -114,7 +116,7 @@ def explain(
                 explanation = _explained(session, library, files)
                 explanation, unmet = add_unmet(explanation, requests, session.folder, say=output is not None)
                 again = "breakscan report --last" if not session.kept and can_keep() else ""
-                made = explain_report(explanation, files, format_, tables, again)
+                made = explain_report(explanation, files, format_, tables, check, again)
                 _write(made, format_, output)
                 _keep_sources(session, files)
                 if not session.kept:

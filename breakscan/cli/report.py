@@ -12,6 +12,7 @@ from breakscan.cli.gates import GateOptions, gate_status
 from breakscan.cli.options import format_option, options, output_option
 from breakscan.cli.output import report_stream
 from breakscan.cli.reporting import (
+    check_option,
     explain_report,
     readable_files,
     require_room,
@@ -33,6 +34,7 @@ _MANIFESTS = ("run.json", "rank-*/run.json", "restart-*/rank-*/run.json")
 @format_option(EXPLAIN)
 @output_option
 @source_root_option
+@check_option
 @show_option
 @options("gate", GateOptions)
 @click.option(
@@ -47,6 +49,7 @@ def report(
     format_: str,
     output: Path | None,
     relocation: Relocation,
+    check: bool,
     tables: tuple[str, ...],
     gate: GateOptions,
     issue: str | None,
@@ -63,7 +66,7 @@ def report(
     """
     if last == bool(paths):
         raise click.UsageError("name a recording or a log of torch's, or --last: one of them")
-    require_room(tables, format_)
+    require_room(tables, check, format_)
     library = load_library(load_settings(Path.cwd()).rule_folders)
     gates = gate.read(library)
     files = readable_files(relocation)
@@ -82,7 +85,7 @@ def report(
         with report_stream(output) as stream:
             stream.write(text)
         return 0
-    made = explain_report(explanation, files, format_, tables)
+    made = explain_report(explanation, files, format_, tables, check)
     with report_stream(output) as stream:
         EXPLAIN.write(format_, made, stream)
     return gate_status(gates, explanation)

@@ -13,6 +13,7 @@ from breakscan.cli.exit_status import show_failure
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.from_recording import Relocation
 from breakscan.model.findings import Finding, Origin, Site, Verdict
+from breakscan.model.problem import Problem, ProblemKind
 from breakscan.report.explain import ExplainReport
 from breakscan.report.explain.tables import FINDINGS, LISTINGS
 from breakscan.rulebook.config import NearestSettings
@@ -53,6 +54,11 @@ show_option = click.option(
     callback=_tables,
     help=f"List more in the terminal report: {', '.join(_WORDS)}, or {ALL}.",
 )
+check_option = click.option(
+    "--check",
+    is_flag=True,
+    help="Also name the breaks and recompiles of your code that breakscan check has no finding for.",
+)
 source_root_option = click.option(
     "--source-root",
     "relocation",
@@ -69,35 +75,45 @@ def readable_files(relocation: Relocation) -> SourceFiles:
     return SourceFiles((os.getcwd(), *relocation.folders))
 
 
-def require_room(tables: tuple[str, ...], format_: str) -> None:
-    """Raises UsageError if tables are requested in a format that cannot show them."""
+def require_room(tables: tuple[str, ...], check: bool, format_: str) -> None:
+    """Raises UsageError if something is requested in a format that cannot show it."""
     if tables and format_ != "terminal":
         raise click.UsageError("--show goes with --format terminal; json has all that it lists")
+    if check and format_ != "terminal":
+        raise click.UsageError("--check goes with --format terminal")
 
 
 def explain_report(
-    explanation: Explanation, files: SourceFiles, format_: str, tables: tuple[str, ...], again: str = ""
+    explanation: Explanation, files: SourceFiles, format_: str, tables: tuple[str, ...], check: bool, again: str = ""
 ) -> ExplainReport:
     """Returns what a report in this format shows.  Of a trace, whose files may have changed since, it has nothing that
-    ``check`` or ``fix`` say."""
+    ``check`` or ``fix`` say, unless ``check`` asks for it."""
     made = ExplainReport(explanation, tables=tables, again=again, files=files)
-    if format_ != "terminal" or explanation.trace is not None:
+    if format_ != "terminal" or (explanation.trace is not None and not check):
         return made
     try:
-        return _checked(made)
+        return _checked(made, check)
     except Exception as error:
         show_failure(error)
         return made
 
 
-def _checked(report: ExplainReport) -> ExplainReport:
-    """Adds what ``check`` and ``fix`` say of the breaks of the user's code.  In a file that has changed since, they
-    would not find what was recorded."""
+def _checked(report: ExplainReport, compare: bool) -> ExplainReport:
+    """Adds what ``check`` and ``fix`` say of the breaks of the user's code, and to ``compare``, the problems that
+    ``check`` has no finding for.  In a file that has changed since, they would not find what was recorded."""
     breaks = [one for one in report.explanation.breaks if one.origin is Origin.USER]
     own = {one.site: _absolute(one.site) for one in breaks if report.files.is_current(one.site.path)}
     hiding = {one.site for one in breaks if one.site in own and one.verdict in (Verdict.EAGER, Verdict.RAISES)}
     editable = {own[one.site] for one in breaks if one.site in own and one.rule and one.rule.rewrites}
-    paths = sorted({own[site].path for site in hiding} | {site.path for site in editable})
+    compared = [
+        one
+        for one in (report.explanation.problems if compare else ())
+        if (one.is_lost or one.kind in (ProblemKind.BREAK, ProblemKind.RECOMPILES))
+        and one.origin is Origin.USER
+        and report.files.is_current(one.site.path)
+    ]
+    sites = [*(own[site] for site in hiding), *editable, *(_absolute(one.site) for one in compared)]
+    paths = sorted({site.path for site in sites})
     if not paths:
         return report
     from breakscan.check.pipeline.check import check_paths
@@ -114,7 +130,16 @@ def _checked(report: ExplainReport) -> ExplainReport:
             if head and head.shares_line_with(own[site]):
                 hidden.setdefault(site, []).append(finding)
     fixed = sum(any(site.shares_line_with(edit) for edit in edits) for site in editable)
-    return replace(report, hidden=hidden, fixable=fixed)
+    missed = [one for one in compared if not any(_is_found(one, finding) for finding in found.findings)]
+    return replace(report, hidden=hidden, fixable=fixed, compared=compared, missed=missed)
+
+
+def _is_found(problem: Problem, finding: Finding) -> bool:
+    """Return True if a finding is on the line of a problem, or for a recompile, whose cause may be on another line, has
+    its rule in the same file."""
+    site, other = _absolute(problem.site), _absolute(finding.site)
+    is_cause = problem.kind is ProblemKind.RECOMPILES and finding.rule == problem.rule and other.path == site.path
+    return is_cause or other.shares_line_with(site)
 
 
 def _absolute(site: Site) -> Site:

@@ -103,7 +103,8 @@ class TestListings:
         write_explanation(ExplainReport(explanation(), again="breakscan report --last"), stream)
         assert "breakscan report --last --show graphs,stages" in stream.getvalue()
         bare = replace(GRAPH, generated=(), stages=())
-        assert "--show graphs,compiles lists what" in written(graphs=(bare,), compiles=(replace(COMPILE, guards=(), made=()),))
+        compile_ = replace(COMPILE, guards=(), made=())
+        assert "--show graphs,compiles lists what" in written(graphs=(bare,), compiles=(compile_,))
 
 
 def test_of_many_breaks_the_dearest_are_shown() -> None:

@@ -40,6 +40,8 @@ class _Writer:
         self.again = f"{report.again} " if report.again else ""
         self.fixable = report.fixable
         self.hidden = printable(report.hidden)
+        self.compared = len(report.compared)
+        self.missed = printable(report.missed)
         self.console = console
         self.width = min(console.width, WIDEST)
         self.explained: set[str] = set()
@@ -58,6 +60,8 @@ class _Writer:
         most = None if FINDINGS in tables else MOST_ENTRIES
         for section in sections:
             self.section(section, most)
+        if self.compared:
+            self.comparison()
         if self.fixable:
             self.console.print()
             self.paragraph(FIX_HINT.format(self.fixable, "breaks"), indent="", style="dim")
@@ -78,6 +82,15 @@ class _Writer:
         if rest := len(section.problems) - len(shown):
             self.console.print()
             self.paragraph(f"{rest} more; {self.again}--show {FINDINGS} lists all.", style="dim")
+
+    def comparison(self) -> None:
+        """Write which problems ``check`` has no finding for."""
+        self.console.print()
+        self.console.print(Text("Compared with breakscan check", "bold underline"))
+        count = f"{self.compared - len(self.missed)} of {counted(self.compared, 'problem')}"
+        self.paragraph(f"It has findings for {count} of your code{', none for:' if self.missed else '.'}", indent="")
+        for problem in self.missed:
+            self.paragraph("  ".join(filter(None, (position(problem.site), problem.what, problem.rule_words))))
 
     def ranks(self, report: RankReport | None) -> None:
         if report is None:
