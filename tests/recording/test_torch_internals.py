@@ -46,6 +46,7 @@ OTHERS = (
     "torch.utils._pytree:tree_flatten_with_path",
     "torch.utils._pytree:tree_leaves",
     "torch.utils._pytree:tree_map",
+    "torch.utils._pytree:tree_map_only",
     "torch.utils._pytree:tree_map_with_path",
 )
 """Names that no hook states."""

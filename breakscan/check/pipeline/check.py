@@ -118,7 +118,7 @@ def check_paths(
         roots=roots.by_path(),
         depends=frozenset(depends),
         elsewhere=tuple(elsewhere),
-        compiled=[r for r in compiled.values() if r and not (apart and calls.name_all and is_assumed(r))],
+        compiled=[r for _, r in sorted(compiled.items()) if r and not (apart and calls.name_all and is_assumed(r))],
         unknown=sorted(calls.unknown),
     )
 
