@@ -340,6 +340,7 @@ def test_a_setting_that_a_function_makes_holds(check) -> None:
 @pytest.mark.parametrize(
     "body",
     [
+        "n = x.shape[0]\n    if n == -1:\n        return x * x.sum().item()\n    return x",
         "if torchvision._is_tracing():\n        return x * x.sum().item()\n    return x",
         "if key in info:\n        return info[key]\n    return x",
     ],

@@ -182,8 +182,12 @@ def branch(
     if statement is not None and statement.lineno < node.lineno:
         node = ast.copy_location(ast.Pass(), statement)
         node.end_lineno, node.end_col_offset = test.end_lineno, test.end_col_offset
+    given = surest.value.optional
+    sure = Sure.CERTAIN
+    if given is not None and given.kind is ConditionKind.GIVEN and given.subject == ast.unparse(surest.node):
+        sure = Sure.POSSIBLE  # `if mask:` for an optional argument: with several elements, Python raises there, too
     with frame.under(*surest.conditions):
-        frame.emit(EventKind.BRANCH, node, form=form, operand=surest.value)
+        frame.emit(EventKind.BRANCH, node, form=form, operand=surest.value, sure=sure)
     return decided_late
 
 
@@ -356,6 +360,8 @@ def _compare_elements(frame: Frame, node: ast.Compare, op: ast.cmpop, left: Valu
     if not longest or any(side is None or len(side) != longest for side in sides):
         return
     displays = [side for side in (node.left, *node.comparators) if isinstance(side, ast.Tuple | ast.List)]
+    if len({type(side) for side in displays}) > 1:
+        return  # they are not equal, whatever is in them
     for i in range(longest):
         pair = [side[i] for side in sides if side is not None]
         tensors = [value for value in pair if isinstance(value, Tensor)]

@@ -13,6 +13,7 @@ from breakscan.check.interpreter.boolean_tests import bool_op, branch, compare, 
 from breakscan.check.interpreter.builtin_calls import emit_field, emit_percent
 from breakscan.check.interpreter.calls import apply
 from breakscan.check.interpreter.frame import Frame
+from breakscan.check.interpreter.parameters import compares_attribute
 from breakscan.check.interpreter.values import (
     CONSTANT,
     NONE,
@@ -47,6 +48,7 @@ from breakscan.check.interpreter.values import (
     join_all,
     keys_of,
     literal,
+    literal_of,
     tensor,
 )
 from breakscan.check.project.index import FunctionInfo
@@ -347,8 +349,13 @@ def _is_number(value: Value) -> bool:
 
 
 def _as_mask(index: ast.expr, value: Value, owner: Value) -> Value:
-    """The value of an index.  An unknown value whose name ends in "mask" is assumed to be a mask."""
+    """The value of an index.  An unknown value that compares an attribute or is inverted, or whose name ends
+    in "mask", is assumed to be a mask."""
     unknown = isinstance(value, Unknown) or (isinstance(value, Namespace) and value.name.startswith("?."))
+    if unknown and isinstance(owner, Tensor | Namespace) and compares_attribute(index):
+        return tensor(Sure.LIKELY, "bool")
+    if isinstance(owner, Tensor) and {type(literal_of(part)) for part in elements_of(value) or ()} == {bool}:
+        return tensor(dtype="bool")
     name = _last_name(index)
     if not name.lower().endswith(("mask", "masks")):
         return value

@@ -15,6 +15,7 @@ from breakscan.check.interpreter.values import (
     UNKNOWN,
     Constant,
     Container,
+    DataSize,
     NoneValue,
     Size,
     Sure,
@@ -211,6 +212,9 @@ def _known_comparison(frame: Frame, test: ast.Compare, *, by_default: bool) -> b
     if isinstance(test.ops[0], ast.In | ast.NotIn) and _is_empty(frame, test.comparators[0]) and not by_default:
         return isinstance(test.ops[0], ast.NotIn)
     value = _known(frame, test.left)
+    if isinstance(value, Size) and not isinstance(value, DataSize) and not by_default:
+        unset = isinstance(test.ops[0], ast.Eq | ast.NotEq) and ast.unparse(test.comparators[0]) == "-1"
+        return isinstance(test.ops[0], ast.NotEq) if unset else None  # a size is never -1
     if not isinstance(value, Constant) or value.literal is None or value.by_default is not by_default:
         return None
     right = test.comparators[0]

@@ -147,6 +147,13 @@ def _is_mask(node: ast.expr) -> bool:
     return isinstance(node, ast.Compare) and len(node.ops) == 1 and not isinstance(node.ops[0], plain)
 
 
+def compares_attribute(node: ast.expr) -> bool:
+    """True if a mask compares an attribute, joins comparisons, or is inverted: no index of a list is written so."""
+    if isinstance(node, ast.UnaryOp):
+        return isinstance(node.op, ast.Invert)
+    return _is_mask(node) and (isinstance(node, ast.BinOp) or isinstance(getattr(node, "left", None), ast.Attribute))
+
+
 def _sides(node: ast.expr) -> set[str]:
     """The names on the left sides of comparisons: the right side is often a number."""
     if isinstance(node, ast.UnaryOp):

@@ -39,7 +39,7 @@ from breakscan.check.interpreter.values import (
     literal_of,
     tensor,
 )
-from breakscan.model.findings import Mode
+from breakscan.model.findings import Condition, ConditionKind, Mode
 from breakscan.rulebook.events import EventKind
 from breakscan.rulebook.torch_facts import table as api
 from breakscan.rulebook.torch_facts.not_measured import (
@@ -209,6 +209,7 @@ def tensor_method(frame: Frame, node: ast.Call, owner: Tensor, name: str, argume
     """The result of a method of a tensor."""
     if owner.array:
         return array_method(frame, node, owner, name, arguments)
+    arguments = _with_repeats(node, name, arguments)
     given = arguments.with_receiver(owner)
     if name in ("item", "tolist"):
         frame.emit(EventKind.CONVERT, node, form=name, operand=owner, sure=owner.sure)
@@ -216,6 +217,23 @@ def tensor_method(frame: Frame, node: ast.Call, owner: Tensor, name: str, argume
     emit_call(frame, node, f"torch.Tensor.{name}", given, owner.sure)
     result = found_by_data(frame, name, given.values(), _method_result(frame, node, owner, name, arguments))
     return replace(result, optional=doubt(owner)) if isinstance(result, Tensor) and doubt(owner) else result
+
+
+def _with_repeats(node: ast.Call, name: str, arguments: Arguments) -> Arguments:
+    """The arguments of ``repeat_interleave``, where the repeats that an unknown object holds may be a tensor."""
+    if name != "repeat_interleave":
+        return arguments
+    asked = [ast.unparse(one) for one in node.args]
+    first = len(arguments.positional) - len(asked)  # a method that is called on its class
+    positional = [
+        Tensor(Sure.LIKELY, optional=Condition(ConditionKind.TENSOR, asked[i - first]), dtype="int")
+        if isinstance(value, Namespace)
+        and value.name.startswith("?.")
+        and not value.name.startswith(("?.n_", "?.num_"))
+        else value
+        for i, value in enumerate(arguments.positional)
+    ]
+    return Arguments(positional, arguments.named, arguments.spread)
 
 
 def _method_result(frame: Frame, node: ast.Call, owner: Tensor, name: str, arguments: Arguments) -> Value:
@@ -365,6 +383,7 @@ def torch_function(frame: Frame, node: ast.Call, dotted: str, last: str, argumen
         first = arguments.positional[0]
         owner = first if isinstance(first, Tensor) else Tensor(first.sure)
         return tensor_method(frame, node, owner, last, Arguments(arguments.positional[1:], arguments.named))
+    arguments = _with_repeats(node, last, arguments)
     emit_skippable(frame, node, dotted, arguments)
     if dotted == "torch.compile":
         return arguments.get(0, "model") or UNKNOWN
