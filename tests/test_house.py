@@ -29,7 +29,7 @@ ROOMS = {
     "model": Room("", 1241, 9),
     "source": Room("model", 1869, 14),
     "rulebook": Room("model source", 2606, 12),
-    "check": Room(STATIC, 11658, 42),
+    "check": Room(STATIC, 11675, 42),
     "fix": Room(f"{STATIC} check", 7421, 37),
     "recording": Room(STATIC, 8672, 43),
     "explanation": Room(f"{STATIC} check recording", 6441, 28),

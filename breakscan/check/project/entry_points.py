@@ -11,17 +11,34 @@ from breakscan.check.project.roots import Entry, Roots, find_roots, is_test, may
 from breakscan.model.findings import Assumption, Mode, Region
 from breakscan.source.walking import is_name
 
+# Modules that only prepare data for a model, in the workers that load it: nobody compiles them.
+_TRANSFORMS = "torchvision.transforms."
+_LIBRARIES = (_TRANSFORMS, "PIL.", "cv2.", "albumentations.", "skimage.")
+
 
 def prepares_data(project: Project, owner: ClassInfo) -> bool:
-    """True if a module only prepares data for a model, in the workers that load it: it creates no layers, and is a
-    transform of torchvision or in a file or folder that is named for augmentation."""
-    derived = any(base.startswith("torchvision.transforms.") for base in project.outside_bases(owner))
-    if not derived and not any(part.startswith("augment") for part in owner.index.name.split(".")):
+    """True if a module creates no layers and is a transform of torchvision, is in a file or folder that is named for
+    augmentation, or calls a library for images and no part of its own."""
+    chain = project.bases_of(owner)
+    derived = any(base.startswith(_TRANSFORMS) for base in project.outside_bases(owner))
+    is_named = derived or any(part.startswith("augment") for part in owner.index.name.split("."))
+    if not is_named and not any(f"{name}.".startswith(_LIBRARIES) for c in chain for name in c.index.imports.values()):
         return False
-    methods = [method for info in project.bases_of(owner) for method in info.methods.values()]
-    calls = [(method, node) for method in methods for node in method.own_nodes if isinstance(node, ast.Call)]
-    names = [method.index.dotted(call.func) or "" for method, call in calls]
-    return not any(name.startswith("torch.nn.") and name.count(".") == 2 for name in names)
+    methods = {name: method for info in chain for name, method in info.methods.items()}
+    calls = [
+        (method, node.func) for method in methods.values() for node in method.own_nodes if isinstance(node, ast.Call)
+    ]
+    names = [method.index.dotted(func) or "" for method, func in calls]
+    makes_layers = any(name.startswith("torch.nn.") and name.count(".") == 2 for name in names)
+    if is_named or makes_layers:
+        return not makes_layers
+    of_self = [
+        func.attr
+        for method, func in calls
+        if isinstance(func, ast.Attribute) and is_name(func.value, method.first_parameter or "")
+    ]
+    calls_part = any(name not in methods for name in of_self)
+    return not calls_part and any(name.startswith(_LIBRARIES) for name in names)
 
 
 _DISABLING = frozenset({"torch.compiler.disable", "torch._dynamo.disable"})
