@@ -131,7 +131,7 @@ def _checked(report: ExplainReport, compare: bool) -> ExplainReport:
                 hidden.setdefault(site, []).append(finding)
     fixed = sum(any(site.shares_line_with(edit) for edit in edits) for site in editable)
     missed = [one for one in compared if not any(_is_found(one, finding) for finding in found.findings)]
-    return replace(report, hidden=hidden, fixable=fixed, compared=compared, missed=missed)
+    return replace(report, hidden=hidden, fixable=fixed, compared=len(compared), missed=missed)
 
 
 def _is_found(problem: Problem, finding: Finding) -> bool:

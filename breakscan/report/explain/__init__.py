@@ -18,7 +18,7 @@ class ExplainReport:
     ``again`` is the command that reports the same run again, where it is not the one that reports it now.
     ``hidden`` are the findings of ``check`` that the compiler did not reach because of the break at a site.
     ``fixable`` is the number of breaks that ``fix`` has an edit for.
-    ``compared`` are the problems that were looked for among the findings of ``check``, ``missed`` those without one.
+    ``compared`` is the number of problems that ``check`` should have findings for, ``missed`` are those without one.
     ``files`` has the sources that it may show: none, if none are given."""
 
     explanation: Explanation
@@ -26,6 +26,6 @@ class ExplainReport:
     again: str = ""
     hidden: Mapping[Site, Sequence[Finding]] = field(default_factory=dict)
     fixable: int = 0
-    compared: Sequence[Problem] = ()
+    compared: int = 0
     missed: Sequence[Problem] = ()
     files: SourceFiles = field(default_factory=SourceFiles)

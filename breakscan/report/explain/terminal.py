@@ -40,7 +40,7 @@ class _Writer:
         self.again = f"{report.again} " if report.again else ""
         self.fixable = report.fixable
         self.hidden = printable(report.hidden)
-        self.compared = len(report.compared)
+        self.compared = report.compared
         self.missed = printable(report.missed)
         self.console = console
         self.width = min(console.width, WIDEST)
