@@ -328,6 +328,27 @@ for n in (2, 3):
 """,
         ((ChangeKind.NUMBER, Holder.RESULT, "top", ("2", "3")),),
     ),
+    "a list of the object whose method is called at a break": Case(
+        """
+class Meter:
+    def __init__(self):
+        self.values = [0.0]
+    def update(self, value):
+        self.values.append(value)  # asked
+class Step:
+    def __init__(self):
+        self.meter = Meter()
+    @torch.compile(backend="eager")
+    def f(self, x):
+        self.meter.update(x.sum().item())
+        return x + 1
+step = Step()
+for _ in range(6):
+    step.f(torch.ones(4))
+""",
+        ((ChangeKind.LENGTH, Holder.ATTRIBUTE, "len(self.meter.values)", ("1", "2", "3", "4", "5", "6")),),
+        "BRK720",
+    ),
     "a part that crosses a break": Case(
         """
 def inner(x, pos):

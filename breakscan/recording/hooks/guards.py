@@ -14,9 +14,11 @@ from typing import Any
 
 from breakscan.recording.hooks.hook import Hook, Hooks
 from breakscan.recording.hooks.object_facts import (
+    PLAIN,
     ObjectNumbers,
     code_of,
     current_compile_id,
+    frame_above_dynamo,
     names_stored_after_break,
     stack_above_dynamo,
     stack_of,
@@ -42,6 +44,7 @@ _ASKED = {"__getattr__", "__getattribute__", "__getitem__"}
 _TORCHS = ("torch.", "builtins", "collections")
 _MOST_PARTS = 8
 """Further guards of a version that failed, at most."""
+_ON_STACK = re.compile(r"L\['___stack\d+'\](?:\.__self__)?")
 _STATE = "GLOBAL_STATE"
 _AUTOCAST = "autocast_state"
 
@@ -175,16 +178,16 @@ def _failed_guard(entry: Any, frame: Any, left: Iterator[None]) -> FailedGuard |
     lacks = LACKS.match(text)
     text, old = (lacks and scope.lacking(lacks["object"], lacks["owner"], lacks["name"])) or (text, None)
     old, new = _states(manager) if text.startswith(_STATE) else (old, scope.value_of(text))
-    others = dict.fromkeys([*texts[1:], *scope.all_failing(left)])
+    others = [part for part in dict.fromkeys([*texts[1:], *scope.all_failing(left)]) if part != text]
     return FailedGuard(
         compile_id=str(entry.compile_id),
-        text=text,
+        text=scope.named(text),
         executed=info.num_guards_executed,
         new=new,
         stack=stack_of(getattr(info, "user_stack", None)),
         old=old,
         name=scope.name_of(text),
-        also=tuple(FailedPart(part, scope.value_of(part)) for part in others if part != text)[:_MOST_PARTS],
+        also=tuple(FailedPart(scope.named(part), scope.value_of(part)) for part in others[:_MOST_PARTS]),
     )
 
 
@@ -199,6 +202,8 @@ class _Scope:
             "G": self._globals.get("G"),
             **(getattr(manager, "closure_vars", None) or {}),
         }
+        above = frame_above_dynamo()
+        self._variables = {**(above.f_locals if above else {}), **frame.f_locals}
 
     def evaluate(self, source: str) -> Any:
         return eval(source, self._globals, self._locals)
@@ -224,6 +229,27 @@ class _Scope:
             return str(code.co_varnames[code.co_argcount - len(function.__defaults__) + number])
         except Exception:
             return None
+
+    def named(self, guard: str) -> str:
+        """The guard, where an object that was on the stack at a break has the name of the variable that holds it."""
+        for found in {*_ON_STACK.findall(guard)}:
+            try:
+                value = self.evaluate(found)
+            except Exception:
+                continue
+            if type(value) not in PLAIN:
+                guard = guard.replace(found, next(self._expressions_for(value), found))
+        return guard
+
+    def _expressions_for(self, value: object) -> Iterator[str]:
+        """The variables that hold an object, and the attributes of variables that do."""
+        variables = {name: one for name, one in self._variables.items() if not name.startswith("___")}
+        yield from (f"L['{name}']" for name, one in variables.items() if one is value)
+        for name, one in variables.items():
+            held = getattr(one, "__dict__", None)
+            if type(held) is dict:
+                attributes = {**held, **(held.get("_modules") or {})}
+                yield from (f"L['{name}'].{attribute}" for attribute, of in attributes.items() if of is value)
 
     def lacking(self, owner: str | None, holder: str | None, name: str | None) -> tuple[str, str | None] | None:
         """The guard of the attribute that an object lacks, as torch writes one of its presence, and what it was."""

@@ -25,7 +25,7 @@ _COLUMNS = ("colno", "end_colno")
 """Attributes of a frame summary since Python 3.11."""
 LONGEST = 80
 """Characters of a value that a report shows."""
-_PLAIN = (bool, int, float, complex, str, bytes, type(None))
+PLAIN = (bool, int, float, complex, str, bytes, type(None))
 _MOST_ITEMS = 8
 """Items of a tuple that a report shows."""
 _STORES = {"STORE_FAST": 1, "STORE_DEREF": 1, "STORE_GLOBAL": 1, "STORE_FAST_STORE_FAST": 2, "STORE_FAST_LOAD_FAST": 1}
@@ -55,15 +55,20 @@ def calling_stack(frame: FrameType | None) -> tuple[StackFrame, ...]:
     return tuple(reversed(frames))
 
 
-def stack_above_dynamo() -> tuple[StackFrame, ...]:
-    """The stack above the frame that Dynamo was called for, outermost first."""
+def frame_above_dynamo() -> FrameType | None:
+    """The frame that called the one that Dynamo was called for."""
     frame: FrameType | None = sys._getframe(1)
     above = frame
     while frame is not None:
         if frame.f_code.co_filename.endswith("convert_frame.py"):
             above = frame.f_back
         frame = frame.f_back
-    return calling_stack(above)
+    return above
+
+
+def stack_above_dynamo() -> tuple[StackFrame, ...]:
+    """The stack above the frame that Dynamo was called for, outermost first."""
+    return calling_stack(frame_above_dynamo())
 
 
 def current_compile_id() -> str | None:
@@ -78,7 +83,7 @@ def value_in_words(value: Any) -> str:
     """A value as a report can show it.  Calls no ``__repr__`` of the user's."""
     import torch
 
-    if type(value) in _PLAIN:
+    if type(value) in PLAIN:
         return _cut(repr(value))
     if isinstance(value, Enum):
         return _cut(f"{type(value).__qualname__}.{value.name}")
@@ -94,7 +99,7 @@ def value_in_words(value: Any) -> str:
         return f"the function {_cut(value.__qualname__)}"
     if isinstance(value, CodeType):
         return f"the code of {_cut(value.co_name)} at line {value.co_firstlineno}"
-    if type(value) in (tuple, list) and 0 < len(value) <= _MOST_ITEMS and all(type(one) in _PLAIN for one in value):
+    if type(value) in (tuple, list) and 0 < len(value) <= _MOST_ITEMS and all(type(one) in PLAIN for one in value):
         return _cut(repr(value))
     if type(value) in (tuple, list, dict, set):
         items = f"{len(value)} item{'' if len(value) == 1 else 's'}" if value else "nothing"

@@ -64,6 +64,8 @@ _CONTAINS = re.compile(r"(?P<absent>not )?___dict_contains\((?P<key>\(.+?\)|'[^'
 _GLOBAL = re.compile(r"GLOBAL_STATE changed: (?P<what>.+)")
 BEFORE_BREAK = "the value computed before the break"
 """The name for a value that Dynamo hands from one side of a break to the other."""
+OF_METHOD = "the method's object"
+"""That for the object of a bound method that it hands over."""
 HELD_BY_FUNCTION = re.compile(
     r"(?P<function>.+)\.(?P<what>__closure__|__defaults__|__kwdefaults__|keywords)"
     r"\[(?:(?P<number>\d+)|'(?P<name>\w+)')\](?:\.cell_contents)?"
@@ -171,7 +173,7 @@ _KINDS = (
 )
 """The kinds of expressions, the first that fits."""
 _HOLDERS = (
-    (Holder.RESULT, re.compile(r"___stack\d|__resume_frame_values|___\w*?stack")),
+    (Holder.RESULT, re.compile(r"___stack\d+(?!'\]\.__self__\.)\b|__resume_frame_values|___\w*?stack\b")),
     (Holder.CLOSURE, re.compile(r"\.__closure__\[")),
     (Holder.DEFAULT, re.compile(r"\.__(?:kw)?defaults__|\.keywords\[")),
     (Holder.MODULE, re.compile(r"considers integer attributes of the nn\.Module")),
@@ -347,6 +349,7 @@ def readable(source: str) -> str:
     text = re.sub(r"___from_numpy\((\w+)\)", r"\1", text)
     text = re.sub(r"\b__builtins_dict___\d+\['(\w+)'\]", r"\1", text)
     text = re.sub(r"\b__import_(\w+)", lambda found: found[1].replace("_dot_", "."), text)
+    text = re.sub(r"\b___stack\d+\.__self__\b", OF_METHOD, text)
     return re.sub(r"___stack\d+|__resume_frame_values(?:\[\d+\])*", BEFORE_BREAK, text)
 
 
