@@ -46,6 +46,34 @@ class Other(nn.Module):
     marked(root + "\n" + other)
 
 
+@pytest.mark.parametrize(
+    ("calls", "is_known"),
+    [
+        ("def main(x):\n    net = Net().cuda()\n    step = torch.compile(loss)\n    step(net, x)", True),
+        ("net = Net()\nstep = torch.compile(loss)\nstep(model=net, x=torch.ones(2))", True),
+        ("class Run:\n    def __init__(self, x):\n        self.net, self.step = Net(), torch.compile(loss)\n"
+         "        self.step(self.net, x)", True),
+        ("def main(net, x):\n    step = torch.compile(loss)\n    step(net, x)\nmain(Net(), torch.ones(2))", True),
+        ("step = torch.compile(loss)\nstep(Net(), x)\nstep(Other(), x)", False),
+        ("step = torch.compile(loss)\nstep(Net(), x)\nstep(made(), x)", False),
+        ("nets = [Net()]\nstep = torch.compile(loss)\nstep(nets, x)", False),
+        ("step = torch.compile(loss)\nfor net in [Net(), made()]:\n    step(net, x)", False),
+    ],
+)  # fmt: skip
+def test_objects_that_all_calls_of_compiled_code_pass(marked, calls: str, is_known: bool) -> None:
+    marked(f"""
+class Net(nn.Module):
+    def forward(self, x):
+        return x.sum().item(){"  # ! BRK201" if is_known else ""}
+class Other(nn.Module):
+    def forward(self, x):
+        return x
+def loss(model, x):
+    return model(x)
+{calls}
+""")
+
+
 @pytest.mark.parametrize("base", ["torch.autograd.Function", "object"])
 def test_a_compiled_class_is_compiled_where_it_is_called(marked, base: str) -> None:
     marked(f"@torch.compile\nclass Scale({base}):\n    @staticmethod\n    def forward(ctx, x): return x.sum().item()")

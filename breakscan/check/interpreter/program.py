@@ -225,7 +225,7 @@ class Program:
         info = entry.function
         known = self.states.get(info)
         if known is None:
-            seeds = self.signatures.at_entry(info, compiled=entry.compiled, receiver=entry.receiver)
+            seeds = self.signatures.at_entry(entry)
             self.states[info] = State(seeds, entry.region, path=CallPath())
         else:
             for name, value in self.signatures.receiver(info, entry.receiver).items():

@@ -36,6 +36,7 @@ from breakscan.check.interpreter.values import (
 )
 from breakscan.check.project.imports import Project
 from breakscan.check.project.index import ClassInfo, FunctionInfo
+from breakscan.check.project.roots import Entry
 from breakscan.model.findings import Condition, ConditionKind, Place, Region
 from breakscan.rulebook.events import Event, EventKind
 from breakscan.rulebook.torch_facts.table import TorchApi
@@ -147,10 +148,12 @@ class Signatures:
             return UNKNOWN
         return self._project.once(("result", info), info.index, lambda: annotated_value(info.index, node))
 
-    def at_entry(self, info: FunctionInfo, *, compiled: bool, receiver: ClassInfo | None) -> dict[str, Value]:
+    def at_entry(self, entry: Entry) -> dict[str, Value]:
         """The parameters of a function that the compiler is handed, with ``self`` or ``cls`` first."""
-        compiled = compiled or (info.owner is not None and info.name == "forward")
+        info, receiver = entry.function, entry.receiver
+        compiled = entry.compiled or (info.owner is not None and info.name == "forward")
         given = parameter_values(self._api, info, entry=True, compiled=compiled)
+        given |= {name: instance_of(owner) for name, owner in entry.given if class_of(given.get(name, UNKNOWN)) is None}
         given |= self._elements(info, receiver or info.owner, given)
         seen = {name: as_observed(given.get(name, UNKNOWN), value) for name, value in self._seen(info).items()}
         return {**given, **seen, **self.receiver(info, receiver)}

@@ -12,7 +12,7 @@ from breakscan.check.project.imports import Project
 from breakscan.check.project.index import ClassInfo, FunctionInfo, GlobalName, ModuleIndex, decorator_names
 from breakscan.model.findings import Mode, Region
 from breakscan.rulebook.torch_facts.not_measured import RETURN_THE_MODULE
-from breakscan.source.walking import is_name, own_nodes, reads
+from breakscan.source.walking import is_name, own_nodes, reads, walk
 
 COMPILE = "torch.compile"
 EXPORT = "torch.export.export"
@@ -28,6 +28,7 @@ _HOLD = frozenset(
     "torch.distributed.fsdp.FullyShardedDataParallel".split()
 )
 """Calls whose result holds their arguments, or is one of them."""
+_CONTAINERS = frozenset("torch.nn.ModuleList torch.nn.ModuleDict list tuple dict reversed enumerate zip iter".split())
 _PASS_ON = RETURN_THE_MODULE | set("values items get pop unwrap_model".split())
 _PARTS = frozenset({"children", "named_children"})
 MOST_CALLS_DEEP = 3
@@ -37,13 +38,15 @@ MOST_CALLS_DEEP = 3
 class Entry:
     """A function that the compiler is handed, and how.  ``receiver`` is the class whose instance it is a method of,
     which may have inherited it; ``compiled`` means that code passes it to the compiler.  ``mode`` is how
-    that code compiles or exports it, None where it does not say."""
+    that code compiles or exports it, None where it does not say.  ``given`` are the classes of the objects that it is
+    called with, as far as all calls in sight show them."""
 
     function: FunctionInfo
     region: Region
     receiver: ClassInfo | None = None
     compiled: bool = True
     mode: Mode | None = None
+    given: tuple[tuple[str, ClassInfo], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +162,7 @@ class RootFinder:
         self.roots = Roots()
         self._resolved: dict[tuple[ast.expr, Spot], list[_Named]] = {}
         self._bindings: dict[tuple[ModuleIndex, FunctionInfo | None], dict[str, list[ast.expr]]] = {}
-        self._callers: dict[FunctionInfo, list[tuple[ast.Call, Spot]]] = {}
+        self._callers: dict[ModuleIndex, dict[str, list[tuple[ast.Call, Spot]]]] = {}
 
     # -- calls that compile ------------------------------------------------------------------------------------
 
@@ -274,7 +277,8 @@ class RootFinder:
             info, receiver = self._run_by(one)
             if info is not None and not info.is_generator:  # on its own, a generator is never compiled
                 region = Region(path, node.lineno, how, info.qualname)
-                self.roots.entries.append(Entry(info, region, receiver, mode=mode))
+                calls = [*self._calls_of(info), *self._calls_of_result(node, index)]
+                self.roots.entries.append(Entry(info, region, receiver, mode=mode, given=self._objects(info, calls)))
                 self.roots.calls.known.add(f"{path}:{node.lineno}")
 
     def _run_by(self, named: _Named) -> tuple[FunctionInfo | None, ClassInfo | None]:
@@ -542,23 +546,60 @@ class RootFinder:
 
     def _calls_of(self, function: FunctionInfo) -> list[tuple[ast.Call, Spot]]:
         """The calls of a function in its own file."""
-        known = self._callers.get(function)
+        return self._calls_by_name(function.index).get(function.name, [])
+
+    def _calls_by_name(self, index: ModuleIndex) -> dict[str, list[tuple[ast.Call, Spot]]]:
+        """The calls in a file of names, and of attributes of ``self``."""
+        known = self._callers.get(index)
         if known is None:
-            index = function.index
-            places = (Spot(index), *(Spot(index, info) for info in index.all_functions.values()))
-            known = self._callers[function] = [
-                (call, place)
-                for place in places
-                for call in self._calls(place)
-                if (isinstance(call.func, ast.Name) and call.func.id == function.name)
-                or (
-                    isinstance(call.func, ast.Attribute)
-                    and call.func.attr == function.name
-                    and isinstance(call.func.value, ast.Name)
-                    and call.func.value.id == "self"
-                )
-            ]
+            known = self._callers[index] = {}
+            for place in (Spot(index), *(Spot(index, info) for info in index.all_functions.values())):
+                for call in self._calls(place):
+                    name = call.func
+                    if isinstance(name, ast.Attribute) and is_name(name.value, "self"):
+                        known.setdefault(name.attr, []).append((call, place))
+                    elif isinstance(name, ast.Name):
+                        known.setdefault(name.id, []).append((call, place))
         return known
+
+    def _calls_of_result(self, compiler: ast.expr, index: ModuleIndex) -> list[tuple[ast.Call, Spot]]:
+        """The calls of what a call of the compiler is stored as."""
+        bound: dict[str, list[ast.expr]] = {}
+        for node in walk(index.tree):
+            _read_bindings(node, bound)
+        holding = (name for name, values in bound.items() if any(compiler in walk(value) for value in values))
+        names = [name.removeprefix("self.") for name in holding]
+        return [pair for name in names for pair in self._calls_by_name(index).get(name, [])]
+
+    def _objects(self, info: FunctionInfo, calls: Sequence[tuple[ast.Call, Spot]]) -> tuple[tuple[str, ClassInfo], ...]:
+        """The classes of the objects that calls pass to the parameters of a function, where all pass the same."""
+        passed: dict[str, set[_Named | None]] = {}
+        for call, place in calls:
+            for name, value in _passed(call, info).items():
+                is_one = self._is_one(value, place)
+                found = [one for one in self.resolve(value, place) if isinstance(one, ClassInfo)] if is_one else []
+                passed.setdefault(name, set()).update(found or [None])
+        same = ((name, next(iter(found))) for name, found in passed.items() if len(found) == 1)
+        return tuple((name, one) for name, one in same if isinstance(one, ClassInfo))
+
+    def _is_one(self, node: ast.expr, place: Spot, deep: int = 0) -> bool:
+        """True if an expression is an object, and no container of objects."""
+        match node:
+            case ast.Call():
+                return place.index.dotted(node.func) not in _CONTAINERS
+            case ast.Name(id=name):
+                values = [(one, place) for one in self._bound(name, place) if not reads(one, name)]
+                function = place.function
+                if not values and function is not None and _argument(function, name) is not None:
+                    calls = self._calls_of(function)
+                    values = [(one, at) for call, at in calls if (one := _passed(call, function).get(name)) is not None]
+                elif not values and function is not None:
+                    around = self._around(place)
+                    values = [(one, around) for one in self._bound(name, around)]
+                return deep < MOST_CALLS_DEEP and all(self._is_one(*one, deep + 1) for one in values)
+            case ast.Attribute():
+                return not self._is_container(node, place)
+        return False
 
     def _callee(self, call: ast.Call, place: Spot) -> FunctionInfo | None:
         """The function of the project that a call names."""
