@@ -77,8 +77,10 @@ def _gain(best: Best, tuning: Tuning) -> str:
     if after.run_seconds * LEAST < before.run_seconds:
         run = "the program" if tuning.step is None else f"{counted(tuning.steps, 'step')} with what they compile"
         return f"{steps(before.run_seconds, after.run_seconds)} for {run}"
-    said = "Speed unclear" if ratio is not None and ratio.is_noisy else "As fast as before"
-    return said if ratio is None else f"{said}, {ratio_words(ratio)}"
+    if ratio is not None and ratio.is_noisy:
+        what = "Fewer problems, too" if after.problems < before.problems else "Too"
+        return f"{what} noisy to say if faster{'' if ratio.disturbed else f' {interval(ratio)}'}"
+    return "As fast as before" if ratio is None else f"As fast as before, {ratio_words(ratio)}"
 
 
 def table_rows(tuning: Tuning) -> list[tuple[str, ...]]:

@@ -50,7 +50,7 @@ def _refuse_poles(context: RewriteContext, test: cst.BaseExpression, made: cst.C
     for one, where in poles(made):
         if tested & _values_in(context, where):
             code = context.plain(one)
-            raise Declined(f"`{code}` would be computed for all values, and gradients may become NaN: clamp the value")
+            raise NotKnown(f"`{code}` would be computed for all values, and gradients may become NaN")
 
 
 def _values_in(context: RewriteContext, node: cst.CSTNode) -> set[str]:

@@ -11,7 +11,7 @@ from breakscan.fix.result import Difference, Effect, assumes, differs
 from breakscan.fix.support import build
 from breakscan.fix.support import matchers as m
 from breakscan.fix.support.assignments import defined, origin
-from breakscan.fix.support.context import Declined, OtherForm, RewriteContext
+from breakscan.fix.support.context import Declined, NotKnown, OtherForm, RewriteContext
 from breakscan.fix.support.operators import (
     called,
     flattens,
@@ -132,7 +132,7 @@ def refuse_poles(context: RewriteContext, node: cst.BaseExpression, leaves: Sequ
     for one, part in poles(node) if may_require_gradient(context, node) else ():
         if any(leaf.node in walk(part) for leaf in leaves):
             code = context.plain(one)
-            raise Declined(f"`{code}` would be computed for all elements, and gradients may become NaN: clamp it")
+            raise NotKnown(f"`{code}` would be computed for all elements, and gradients may become NaN")
 
 
 def _collect(context: RewriteContext, node: cst.BaseExpression, found: Masked, mask: str) -> None:
