@@ -1,4 +1,4 @@
-"""Compares what breakscan and similar tools report for the known behaviours in ``tests/recording/behaviours``.
+"""Compares what breakscan and similar tools report for behaviours in ``tests/recording/behaviours``, by the same facts.
 
     python -m venv peers && peers/bin/pip install -r benchmarks/peers.txt
     python benchmarks/completeness.py --peers peers/bin [BEHAVIOUR ...] [--tools TOOL ...] [--keep FOLDER]
@@ -6,12 +6,9 @@
 
 Each program is run once under each tool, in a separate folder, with empty compiler caches.  The output is a Markdown
 table with totals: a tool *reported* a behaviour, reported it *partly*, or did not report it; the criteria are in
-``completeness_facts.py``.  ``--keep`` keeps the output of the tools, ``--judge`` reads it again and runs nothing.
+``completeness_facts.py``, and behaviours without any are left out: ``tests/recording/test_behaviours.py`` tests all of
+them.  ``--keep`` keeps the output of the tools, ``--judge`` reads it again and runs nothing.  The tools:
 
-``breakscan-json`` is compared with the programs' own ``expect:``; all others, including breakscan's terminal report,
-are compared with the same facts.  The tools:
-
-  breakscan-json      breakscan explain --format json
   breakscan           breakscan explain, the terminal report, with all its tables
   torch-logs          TORCH_LOGS=graph_breaks,recompiles, and everything else that the program writes to standard error
   dynamo-explain      torch._dynamo.explain, called with what the program's first call of each compiled target passes
@@ -107,16 +104,9 @@ Said = dict[str, str]
 """The output of a tool, by the name of the file."""
 
 
-def breakscan_json(at: Workplace) -> Said:
-    options = ["--format", "json", "--output", "report.json", *at.behaviour.options]
-    at.run("-m", "breakscan", "explain", *options)
-    return {"report.json": (at.folder / "report.json").read_text(encoding="utf-8")}
-
-
 def breakscan(at: Workplace) -> Said:
-    at.run(
-        "-m", "breakscan", "explain", "--show", "all", "--output", "report.txt", *at.behaviour.options, COLUMNS="500"
-    )
+    options = ["--show", "all", "--output", "report.txt", *at.behaviour.options]
+    at.run("-m", "breakscan", "explain", *options, COLUMNS="500")
     return {"report.txt": (at.folder / "report.txt").read_text(encoding="utf-8")}
 
 
@@ -151,14 +141,13 @@ def tlparse(at: Workplace) -> Said:
 
 
 TOOLS: dict[str, Callable[[Workplace], Said]] = {
-    "breakscan-json": breakscan_json,
     "breakscan": breakscan,
     "torch-logs": torch_logs,
     "dynamo-explain": dynamo_explain,
     "tlparse": tlparse,
 }
 PAGES = ("index.html", "failures_and_restarts.html")
-COLUMNS = ("breakscan-json", "breakscan", "torch-logs", "dynamo-explain", "tlparse-pages", "tlparse")
+COLUMNS = ("breakscan", "torch-logs", "dynamo-explain", "tlparse-pages", "tlparse")
 
 
 def collect(folder: Path, python: str, peers: str | None, behaviour: Behaviour, tool: str) -> None:
@@ -177,19 +166,9 @@ def verdict(folder: Path, behaviour: Behaviour, column: str) -> Verdict | None:
     if not path.exists():
         return None
     said: Said = json.loads(path.read_text(encoding="utf-8"))
-    if column == "breakscan-json":
-        return Verdict.REPORTED if _holds(behaviour, said["report.json"]) else Verdict.NOT_REPORTED
     if column == "tlparse-pages":
         said = {name: text for name, text in said.items() if name.rpartition("/")[2] in PAGES}
     return judge(behaviour, [readable(text) if name.endswith(".html") else text for name, text in said.items()])
-
-
-def _holds(behaviour: Behaviour, report: str) -> bool:
-    try:
-        return behaviour.holds(json.loads(report))
-    except (LookupError, StopIteration, TypeError, ValueError):
-        # An expected entry is missing.
-        return False
 
 
 def readable(text: str) -> str:
@@ -226,9 +205,7 @@ def main() -> int:
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep what the tools wrote")
     parser.add_argument("--judge", type=Path, metavar="FOLDER", help="judge what was kept, and run nothing")
     options = parser.parse_args()
-    chosen = [b for b in behaviours() if not options.only or b.name in options.only]
-    if without := [behaviour.name for behaviour in chosen if behaviour.name not in FACTS]:
-        parser.error(f"completeness_facts.py has no criteria for {', '.join(without)}")
+    chosen = [b for b in behaviours() if b.name in (options.only or FACTS)]
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.judge or options.keep or Path(temporary)
         if not options.judge:

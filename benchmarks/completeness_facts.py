@@ -81,7 +81,7 @@ FACTS = {
     "export_depends_on_data": Fact((DATA_DEPENDENT, r"u0 > 3"), ("size", "value"), part=rf"{DATA_DEPENDENT}|u0 > 3"),
     "export_good": Fact((r"torch\.export\.export|\bexport\(Net",), ("plain", "strict")),
     "export_sizes_and_operators": Fact(
-        (r"batch = 4", r"behaviour(?:::|\.)copy"), ("sizes", "operator"), part=r"batch = 4|behaviour(?:::|\.)copy"
+        (r"batch = 4", r"behaviour(?:::|\.)copy"), ("view", "operator"), part=r"batch = 4|behaviour(?:::|\.)copy"
     ),
     "export_unknown_types": Fact((r"\bPlain\b",), ("call",)),
     # What was recompiled, and at which call.

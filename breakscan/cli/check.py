@@ -18,7 +18,7 @@ from click.core import ParameterSource
 from breakscan.check.baseline import BaselineComparison, CheckedPaths, checked_lines
 from breakscan.cli.baseline import BaselineOptions
 from breakscan.cli.options import format_option, option, options, output_option, words
-from breakscan.cli.output import ProgressBar, report_stream
+from breakscan.cli.output import ProgressBar, is_read_on_terminal, report_stream
 from breakscan.cli.selection import (
     Selection,
     recording_option,
@@ -181,8 +181,7 @@ def check(
     seconds = time.perf_counter() - started
     edits = 0
     # To plan edits takes longer than to check a file: only somebody who reads on a terminal waits for their number.
-    is_read = output is None and sys.stdout is not None and sys.stdout.isatty()
-    if is_read and stdin is None and format_ == "full" and not own.quiet:
+    if is_read_on_terminal(sys.stdout, output) and stdin is None and format_ == "full" and not own.quiet:
         from breakscan.fix.repair import fixable
 
         edits = len(fixable(result, observed))

@@ -11,7 +11,7 @@ import click
 from breakscan.cli.exit_status import FAILED, UNWRITTEN, OutputError, show_failure
 from breakscan.cli.gates import GateOptions, LockOptions, gate_status
 from breakscan.cli.options import format_option, options, output_to
-from breakscan.cli.output import STDOUT, report_stream, require_writable
+from breakscan.cli.output import STDOUT, is_read_on_terminal, report_stream, require_writable
 from breakscan.cli.programs import RequestOptions, add_unmet, program_arguments, refuse_notebook, require_torch
 from breakscan.cli.reporting import check_option, explain_report, require_room, show_option
 from breakscan.explanation.explanation import Explanation
@@ -116,7 +116,8 @@ def explain(
                 explanation = _explained(session, library, files)
                 explanation, unmet = add_unmet(explanation, requests, session.folder, say=output is not None)
                 again = "breakscan report --last" if not session.kept and can_keep() else ""
-                made = explain_report(explanation, files, format_, tables, check, again)
+                is_read = is_read_on_terminal(sys.stderr, output)
+                made = explain_report(explanation, files, format_, tables, check, is_read=is_read, again=again)
                 _write(made, format_, output)
                 _keep_sources(session, files)
                 if not session.kept:

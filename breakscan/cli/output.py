@@ -67,6 +67,11 @@ def report_stream(path: Path | None) -> Iterator[TextIO]:
         yield sys.stdout
 
 
+def is_read_on_terminal(stream: TextIO | None, output: Path | None) -> bool:
+    """True if a report goes to a stream, and the stream to a terminal."""
+    return output is None and stream is not None and stream.isatty()
+
+
 def require_writable(path: Path) -> None:
     """Raises ClickException for a file that cannot be written, before a program runs for hours."""
     try:

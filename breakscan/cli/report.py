@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import click
 
 from breakscan.cli.gates import GateOptions, gate_status
 from breakscan.cli.options import format_option, options, output_option
-from breakscan.cli.output import report_stream
+from breakscan.cli.output import is_read_on_terminal, report_stream
 from breakscan.cli.reporting import (
     check_option,
     explain_report,
@@ -85,7 +86,8 @@ def report(
         with report_stream(output) as stream:
             stream.write(text)
         return 0
-    made = explain_report(explanation, files, format_, tables, check)
+    is_read = is_read_on_terminal(sys.stdout, output)
+    made = explain_report(explanation, files, format_, tables, check, is_read=is_read)
     with report_stream(output) as stream:
         EXPLAIN.write(format_, made, stream)
     return gate_status(gates, explanation)

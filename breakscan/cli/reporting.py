@@ -84,27 +84,36 @@ def require_room(tables: tuple[str, ...], check: bool, format_: str) -> None:
 
 
 def explain_report(
-    explanation: Explanation, files: SourceFiles, format_: str, tables: tuple[str, ...], check: bool, again: str = ""
+    explanation: Explanation,
+    files: SourceFiles,
+    format_: str,
+    tables: tuple[str, ...],
+    check: bool,
+    *,
+    is_read: bool,
+    again: str = "",
 ) -> ExplainReport:
     """Returns what a report in this format shows.  Of a trace, whose files may have changed since, it has nothing that
-    ``check`` or ``fix`` say, unless ``check`` asks for it."""
+    ``check`` or ``fix`` say, unless ``check`` asks for it.  Edits are planned if somebody reads it on a terminal."""
     made = ExplainReport(explanation, tables=tables, again=again, files=files)
     if format_ != "terminal" or (explanation.trace is not None and not check):
         return made
     try:
-        return _checked(made, check)
+        return _checked(made, check, is_read)
     except Exception as error:
         show_failure(error)
         return made
 
 
-def _checked(report: ExplainReport, compare: bool) -> ExplainReport:
-    """Adds what ``check`` and ``fix`` say of the breaks of the user's code, and to ``compare``, the problems that
-    ``check`` has no finding for.  In a file that has changed since, they would not find what was recorded."""
+def _checked(report: ExplainReport, compare: bool, count_edits: bool) -> ExplainReport:
+    """Adds what ``check`` says of the breaks of the user's code, to ``count_edits`` what ``fix`` does, and to
+    ``compare``, the problems that ``check`` has no finding for.  In a file that has changed since, they would not find
+    what was recorded."""
     breaks = [one for one in report.explanation.breaks if one.origin is Origin.USER]
     own = {one.site: _absolute(one.site) for one in breaks if report.files.is_current(one.site.path)}
     hiding = {one.site for one in breaks if one.site in own and one.verdict in (Verdict.EAGER, Verdict.RAISES)}
-    editable = {own[one.site] for one in breaks if one.site in own and one.rule and one.rule.rewrites}
+    rewritten = [one for one in breaks if count_edits and one.rule and one.rule.rewrites]
+    editable = {own[one.site] for one in rewritten if one.site in own}
     compared = [
         one
         for one in (report.explanation.problems if compare else ())
@@ -117,11 +126,14 @@ def _checked(report: ExplainReport, compare: bool) -> ExplainReport:
     if not paths:
         return report
     from breakscan.check.pipeline.check import check_paths
-    from breakscan.fix.repair import fixable
 
     settings = NearestSettings()
     found = check_paths([*map(Path, paths)], settings, jobs=1)
-    edits = [_absolute(one.site) for one in fixable(found, settings)] if editable else []
+    edits = []
+    if editable:
+        from breakscan.fix.repair import fixable
+
+        edits = [_absolute(one.site) for one in fixable(found, settings)]
     hidden: dict[Site, list[Finding]] = {}
     for finding in found.findings:
         is_recorded = any(_absolute(finding.site).shares_line_with(site) for site in own.values())
