@@ -17,7 +17,7 @@ from click.core import ParameterSource
 
 from breakscan.check.baseline import BaselineComparison, CheckedPaths, checked_lines
 from breakscan.cli.baseline import BaselineOptions
-from breakscan.cli.options import format_option, option, options, output_option, words
+from breakscan.cli.options import argument, declared, format_option, group, option, output_option, words
 from breakscan.cli.output import ProgressBar, is_read_on_terminal, report_stream
 from breakscan.cli.selection import (
     Selection,
@@ -106,26 +106,19 @@ _EXCLUSIVE = (("baseline", "diff"), ("exit_zero", "fail_on"))
 
 
 @click.command()
-@click.argument("paths", nargs=-1, type=click.Path(path_type=str))
-@format_option(CHECK)
-@output_option
-@recording_option
-@options("baseline", BaselineOptions)
-@click.option("--diff", metavar="REF", help="Report only what is new since this branch left REF.")
-@options("selection", Selection)
-@options("own", _Options)
+@declared
 @click.pass_context
 def check(
     ctx: click.Context,
     /,
-    paths: tuple[str, ...],
-    format_: str,
-    output: Path | None,
-    recordings: tuple[Path, ...],
-    baseline: BaselineOptions,
-    diff: str | None,
-    selection: Selection,
-    own: _Options,
+    paths: tuple[str, ...] = argument(nargs=-1, type=click.Path(path_type=str)),
+    format_: str = format_option(CHECK),
+    output: Path | None = output_option,
+    recordings: tuple[Path, ...] = recording_option,
+    baseline: BaselineOptions = group(BaselineOptions),
+    diff: str | None = option("--diff", metavar="REF", help="Report only what is new since this branch left REF."),
+    selection: Selection = group(Selection),
+    own: _Options = group(_Options),
 ) -> None:
     """Show where torch.compile will break the graph, recompile or fall back to eager in Python files and notebooks.
 

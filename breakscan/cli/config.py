@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from breakscan.check.pipeline.cache import ResultCache
-from breakscan.cli.options import output_option
+from breakscan.cli.options import argument, declared, option, output_option
 from breakscan.cli.output import report_stream
 from breakscan.cli.selection import settings_at
 from breakscan.model.findings import Confidence
@@ -21,10 +21,12 @@ from breakscan.source.paths import PathPattern, display_path
 
 
 @click.command()
-@click.argument("path", default=".", type=click.Path(exists=True))
-@click.option("--config", type=click.Path(path_type=Path), help="Use this configuration file.")
-@output_option
-def config(path: str, config: Path | None, output: Path | None) -> None:
+@declared
+def config(
+    path: str = argument(default=".", type=click.Path(exists=True)),
+    config: Path | None = option("--config", type=click.Path(path_type=Path), help="Use this configuration file."),
+    output: Path | None = output_option,
+) -> None:
     """Show the settings that apply to PATH, and the configuration file that they come from.
 
     PATH is a file, or a folder for the files in it; the default is the working directory.  Settings come from the

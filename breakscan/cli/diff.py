@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from breakscan.cli.options import format_option, output_option
+from breakscan.cli.options import argument, declared, format_option, output_option
 from breakscan.cli.output import report_stream
 from breakscan.cli.reporting import readable_files, source_root_option
 from breakscan.explanation.from_recording import Relocation, relocated
@@ -20,14 +20,16 @@ from breakscan.source.paths import display_path
 
 
 @click.command()
-@click.argument("before", type=click.Path(path_type=Path, exists=True))
-@click.argument("after", type=click.Path(path_type=Path, exists=True))
-@format_option(DIFF)
-@source_root_option
-@output_option
+@declared
 @click.pass_context
 def diff(
-    ctx: click.Context, /, before: Path, after: Path, format_: str, relocation: Relocation, output: Path | None
+    ctx: click.Context,
+    /,
+    before: Path = argument(type=click.Path(path_type=Path, exists=True)),
+    after: Path = argument(type=click.Path(path_type=Path, exists=True)),
+    format_: str = format_option(DIFF),
+    relocation: Relocation = source_root_option,
+    output: Path | None = output_option,
 ) -> None:
     """Show what has changed from one run to another.
 

@@ -10,9 +10,9 @@ import click
 
 from breakscan.cli.exit_status import FAILED, UNWRITTEN, OutputError, show_failure
 from breakscan.cli.gates import GateOptions, LockOptions, gate_status
-from breakscan.cli.options import format_option, options, output_to
+from breakscan.cli.options import argument, declared, format_option, group, option, output_to
 from breakscan.cli.output import STDOUT, is_read_on_terminal, report_stream, require_writable
-from breakscan.cli.programs import RequestOptions, add_unmet, program_arguments, refuse_notebook, require_torch
+from breakscan.cli.programs import ARGUMENTS, RequestOptions, add_unmet, refuse_notebook, require_torch
 from breakscan.cli.reporting import check_option, explain_report, require_room, show_option
 from breakscan.explanation.explanation import Explanation
 from breakscan.recording.launch import LaunchError, end_like, outliving_termination, run_recorded
@@ -37,35 +37,25 @@ STDIN = "-"
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
-@click.option("-m", "as_module", is_flag=True, help="PROGRAM is the name of a module, as for python -m.")
-@click.option("-c", "as_code", is_flag=True, help="PROGRAM is code, as for python -c.")
-@format_option(EXPLAIN)
-@output_to("standard error")
-@click.option(
-    "--save",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="FOLDER",
-    help="Keep the recording in this new folder.  [for some days, for breakscan report --last]",
-)
-@check_option
-@options("asked", RequestOptions)
-@show_option
-@options("gate", GateOptions)
-@options("lock", LockOptions)
-@program_arguments
+@declared
 def explain(
-    as_module: bool,
-    as_code: bool,
-    format_: str,
-    output: Path | None,
-    save: Path | None,
-    check: bool,
-    asked: RequestOptions,
-    tables: tuple[str, ...],
-    gate: GateOptions,
-    lock: LockOptions,
-    program: str,
-    arguments: tuple[str, ...],
+    as_module: bool = option("-m", is_flag=True, help="PROGRAM is the name of a module, as for python -m."),
+    as_code: bool = option("-c", is_flag=True, help="PROGRAM is code, as for python -c."),
+    format_: str = format_option(EXPLAIN),
+    output: Path | None = output_to("standard error"),
+    save: Path | None = option(
+        "--save",
+        type=click.Path(path_type=Path, file_okay=False),
+        metavar="FOLDER",
+        help="Keep the recording in this new folder.  [for some days, for breakscan report --last]",
+    ),
+    check: bool = check_option,
+    asked: RequestOptions = group(RequestOptions),
+    tables: tuple[str, ...] = show_option,
+    gate: GateOptions = group(GateOptions),
+    lock: LockOptions = group(LockOptions),
+    program: str = argument(),
+    arguments: tuple[str, ...] = argument(**ARGUMENTS),
 ) -> None:
     """Run PROGRAM with its ARGUMENTS, and show where torch.compile broke the graph, recompiled or fell back to eager.
 
@@ -82,17 +72,17 @@ def explain(
     require_room(tables, check, format_)
     if as_module and as_code:
         raise click.UsageError("the program is a module (-m) or code (-c), not both")
-    option = ["-m"] if as_module else ["-c"] if as_code else []
-    if not option and program != STDIN and not os.path.exists(program):
+    how = ["-m"] if as_module else ["-c"] if as_code else []
+    if not how and program != STDIN and not os.path.exists(program):
         raise click.UsageError(f"there is no file {program!r}; a module takes -m, and code -c")
-    if not option:
+    if not how:
         refuse_notebook(program)
-    require_torch("explain", [*option, program])
+    require_torch("explain", [*how, program])
     library = load_library(load_settings(Path.cwd()).rule_folders)
     if output is not None:
         require_writable(output)
 
-    argv = [*option, program, *arguments]
+    argv = [*how, program, *arguments]
     requests = asked.read(argv)
     gates = gate.read(library)
     locking = lock.read(argv)

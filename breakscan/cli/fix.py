@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from breakscan.cli.options import format_option, options, output_option, words
+from breakscan.cli.options import argument, declared, format_option, group, option, output_option, words
 from breakscan.cli.output import ProgressBar, report_stream
 from breakscan.cli.selection import (
     Selection,
@@ -25,30 +25,24 @@ from breakscan.source.files import discover
 
 
 @click.command(short_help="Rewrite what breaks the graph, as a diff or in the files.")
-@click.argument("paths", nargs=-1, type=click.Path(path_type=str))
-@click.option("--write", is_flag=True, help="Write the safe edits.  [only print the diff of all]")
-@click.option("--unsafe", is_flag=True, help="Also write the edits that assume something or change more than speed.")
-@click.option(
-    "--rewrite", "ids", metavar="LIST", multiple=True, callback=words, help="Only these rewrites, by their ids."
-)
-@recording_option
-@format_option(FIX)
-@output_option
-@options("selection", Selection)
-@quiet_option
+@declared
 @click.pass_context
 def fix(
     ctx: click.Context,
     /,
-    paths: tuple[str, ...],
-    write: bool,
-    unsafe: bool,
-    ids: tuple[str, ...] | None,
-    recordings: tuple[Path, ...],
-    format_: str,
-    output: Path | None,
-    selection: Selection,
-    quiet: bool,
+    paths: tuple[str, ...] = argument(nargs=-1, type=click.Path(path_type=str)),
+    write: bool = option("--write", is_flag=True, help="Write the safe edits.  [only print the diff of all]"),
+    unsafe: bool = option(
+        "--unsafe", is_flag=True, help="Also write the edits that assume something or change more than speed."
+    ),
+    ids: tuple[str, ...] | None = option(
+        "--rewrite", metavar="LIST", multiple=True, callback=words, help="Only these rewrites, by their ids."
+    ),
+    recordings: tuple[Path, ...] = recording_option,
+    format_: str = format_option(FIX),
+    output: Path | None = output_option,
+    selection: Selection = group(Selection),
+    quiet: bool = quiet_option,
 ) -> None:
     """Rewrite what breaks the graph, recompiles or falls back to eager in the Python files and notebooks below PATHS.
 

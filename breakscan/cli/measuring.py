@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
-from breakscan.cli.options import F, format_option, option, options, output_option
+from breakscan.cli.options import argument, option
 from breakscan.cli.output import report_stream
-from breakscan.cli.programs import COMPILE, program_arguments, refuse_notebook, requests_for, require_torch
+from breakscan.cli.programs import ARGUMENTS, COMPILE, refuse_notebook, requests_for, require_torch
 from breakscan.prove.observation import NothingToMeasure
 from breakscan.prove.worker import CALLS, UserProgram, WorkerError
 from breakscan.recording.requests_file import BACKEND
@@ -22,46 +22,37 @@ from breakscan.report.formats import Formats, Report
 
 @dataclass(frozen=True, slots=True)
 class MeasuringOptions:
-    """The options of ``verify``, ``bench`` and ``tune`` about the program."""
+    """The options of ``verify``, ``bench`` and ``tune`` about the program, and PROGRAM with its ARGUMENTS."""
 
     as_module: bool = option("-m", is_flag=True, help="PROGRAM is the name of a module, as for python -m.")
     calls: int = option(
         "--calls", type=click.IntRange(min=1), default=CALLS, help=f"Number of calls to capture.  [{CALLS}]"
     )
     compile_: tuple[str, ...] = option("--compile", **COMPILE)
+    program: str = argument()
+    arguments: tuple[str, ...] = argument(**ARGUMENTS)
 
-    def program(self, command: str, program: str, arguments: Sequence[str], backend: str = BACKEND) -> UserProgram:
+    def user_program(self, command: str, backend: str = BACKEND) -> UserProgram:
         """The program that the options name.  Raises UsageError, and ClickException without a suitable torch."""
-        if not self.as_module and not os.path.exists(program):
-            raise click.UsageError(f"there is no file {program!r}; a module takes -m")
+        if not self.as_module and not os.path.exists(self.program):
+            raise click.UsageError(f"there is no file {self.program!r}; a module takes -m")
         if not self.as_module:
-            refuse_notebook(program)
-        named = (*(["-m"] if self.as_module else []), program)
+            refuse_notebook(self.program)
+        named = (*(["-m"] if self.as_module else []), self.program)
         require_torch(command, named)
-        argv = (*named, *arguments)
+        argv = (*named, *self.arguments)
         return UserProgram(argv, requests_for(argv, False, self.compile_, backend), self.calls)
 
 
-def measuring(formats: Formats[Any]) -> Callable[[F], F]:
-    """Adds what these commands have in common: the options about the program, as ``measured``, ``--format``,
-    ``--output``, and PROGRAM with its ARGUMENTS."""
-
-    def add(command: F) -> F:
-        command = format_option(formats)(output_option(program_arguments(command)))
-        return options("measured", MeasuringOptions)(command)
-
-    return add
+def apply_option(which: str) -> Any:
+    """``--apply``, of ``which``."""
+    return option("--apply", is_flag=True, help=f"Write {which} into your files.")
 
 
-def applying(which: str, unseen: str) -> Callable[[F], F]:
-    """Adds ``--apply`` and ``--apply-unseen``; the words say what is written."""
+def apply_unseen_option(unseen: str) -> Any:
+    """``--apply-unseen``, which writes ``unseen`` as well."""
     help_ = f"As --apply, also {unseen}: with code that no call ran, or with other results in varied calls."
-
-    def add(command: F) -> F:
-        command = click.option("--apply-unseen", is_flag=True, help=help_)(command)
-        return click.option("--apply", is_flag=True, help=f"Write {which} into your files.")(command)
-
-    return add
+    return option("--apply-unseen", is_flag=True, help=help_)
 
 
 def measured_report(measure: Callable[[], Report], formats: Formats[Report], name: str, output: Path | None) -> Report:

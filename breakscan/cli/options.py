@@ -1,10 +1,11 @@
-"""Groups of options as dataclasses, and the options of reports: ``--format`` and ``--output``."""
+"""Options as parameters of commands and as fields of groups, and those of reports: ``--format`` and ``--output``."""
 
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
-from dataclasses import field, fields
+from dataclasses import Field, field, fields
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -17,26 +18,40 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def option(*names: str, **attributes: Any) -> Any:
-    """A field of a group: an option as :func:`click.option` declares it.  Its value is named like the field."""
-    return field(metadata={"option": (names, attributes)})
+    """An option as :func:`click.option` declares it: the default of a parameter of a :func:`declared` command, or a
+    field of a group.  Its value is named like the parameter or the field."""
+    return field(metadata={"add": lambda name: click.option(*names, name, **attributes)})
 
 
-def options(name: str, group: type[Any]) -> Callable[[F], F]:
-    """Adds the options of a group, a dataclass of :func:`option` fields, to a command, which gets the group as
-    ``name``."""
+def argument(**attributes: Any) -> Any:
+    """The same for an argument as :func:`click.argument` declares it."""
+    return field(metadata={"add": lambda name: click.argument(name, **attributes)})
 
-    def add(command: F) -> F:
-        @functools.wraps(command)
-        def run(*args: Any, **values: Any) -> Any:
-            own = {one.name: values.pop(one.name) for one in fields(group)}
-            return command(*args, **values, **{name: group(**own)})
 
-        for one in reversed(fields(group)):
-            names, attributes = one.metadata["option"]
-            run = click.option(*names, one.name, **attributes)(run)
-        return cast(F, run)
+def group(kind: type[Any]) -> Any:
+    """The options of a group, a dataclass of such fields: the default of a parameter that gets the group."""
+    return field(metadata={"group": kind})
 
-    return add
+
+def declared(command: F) -> F:
+    """Adds the options and arguments that the defaults of a command's parameters declare."""
+    given = [
+        (name, one.default.metadata)
+        for name, one in inspect.signature(command).parameters.items()
+        if isinstance(one.default, Field)
+    ]
+    groups = {name: how["group"] for name, how in given if "group" in how}
+
+    @functools.wraps(command)
+    def run(*args: Any, **values: Any) -> Any:
+        made = {name: kind(**{one.name: values.pop(one.name) for one in fields(kind)}) for name, kind in groups.items()}
+        return command(*args, **values, **made)
+
+    for name, how in reversed(given):
+        members = [(one.name, one.metadata) for one in fields(how["group"])] if name in groups else [(name, how)]
+        for member, one in reversed(members):
+            run = one["add"](member)(run)
+    return cast(F, run)
 
 
 def words(_: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...] | None:
@@ -47,19 +62,19 @@ def words(_: click.Context, parameter: click.Parameter, values: tuple[str, ...])
     return found or None
 
 
-def format_option(formats: Formats[Any]) -> Callable[[F], F]:
-    """Adds ``--format``, as ``format_``; the first format is the default."""
+def format_option(formats: Formats[Any]) -> Any:
+    """``--format``; the first format is the default."""
     default = formats.names[0]
     help_ = f"The format of the report.  [{default}]"
-    return click.option("--format", "format_", type=click.Choice(formats.names), default=default, help=help_)
+    return option("--format", type=click.Choice(formats.names), default=default, help=help_)
 
 
-def output_to(default: str) -> Callable[[F], F]:
-    """Adds ``--output``, a file or ``-`` for standard output; ``default`` names the place of the report without it.
-    The command refuses to write over source files."""
+def output_to(default: str) -> Any:
+    """``--output``, a file or ``-`` for standard output; ``default`` names the place of the report without it.  The
+    command refuses to write over source files."""
     help_ = f"Write the report to this file, or to standard output (-).  [{default}]"
     type_ = click.Path(path_type=Path, dir_okay=False, allow_dash=True)
-    return click.option("-o", "--output", type=type_, callback=_no_source, help=help_)
+    return option("-o", "--output", type=type_, callback=_no_source, help=help_)
 
 
 def _no_source(_: click.Context, __: click.Parameter, value: Path | None) -> Path | None:
@@ -68,4 +83,4 @@ def _no_source(_: click.Context, __: click.Parameter, value: Path | None) -> Pat
     return value
 
 
-output_option: Callable[[Any], Any] = output_to("standard output")
+output_option = output_to("standard output")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from breakscan.cli.options import F, option
+from breakscan.cli.options import option
 from breakscan.model.torch_versions import SUPPORTED, is_too_old
 from breakscan.recording.requests_file import BACKEND, RequestError, Requests, compile_request
 from breakscan.rulebook.config import installed_torch
@@ -27,11 +27,8 @@ COMPILE: Any = {
     "metavar": "MODULE:NAME",
     "help": "Compile this function, class (its forward) or module once it is defined; :NAME is in the script.",
 }
-
-
-def program_arguments(command: F) -> F:
-    """Adds PROGRAM and its ARGUMENTS."""
-    return click.argument("program")(click.argument("arguments", nargs=-1, type=click.UNPROCESSED)(command))
+ARGUMENTS: Any = {"nargs": -1, "type": click.UNPROCESSED}
+"""Those of PROGRAM."""
 
 
 def refuse_notebook(program: str) -> None:

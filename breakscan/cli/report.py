@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from breakscan.cli.gates import GateOptions, gate_status
-from breakscan.cli.options import format_option, options, output_option
+from breakscan.cli.options import argument, declared, format_option, group, option, output_option
 from breakscan.cli.output import is_read_on_terminal, report_stream
 from breakscan.cli.reporting import (
     check_option,
@@ -32,30 +32,22 @@ _MANIFESTS = ("run.json", "rank-*/run.json", "restart-*/rank-*/run.json")
 
 
 @click.command()
-@format_option(EXPLAIN)
-@output_option
-@source_root_option
-@check_option
-@show_option
-@options("gate", GateOptions)
-@click.option(
-    "--issue",
-    metavar="SITE",
-    help="Write the text of one problem for an issue tracker instead: SITE is train.py:41, or an id of a rule or of "
-    "PyTorch.",
-)
-@click.option("--last", is_flag=True, help="Report the last run of breakscan explain that was not saved.")
-@click.argument("paths", nargs=-1, type=click.Path(path_type=Path, exists=True))
+@declared
 def report(
-    format_: str,
-    output: Path | None,
-    relocation: Relocation,
-    check: bool,
-    tables: tuple[str, ...],
-    gate: GateOptions,
-    issue: str | None,
-    last: bool,
-    paths: tuple[Path, ...],
+    format_: str = format_option(EXPLAIN),
+    output: Path | None = output_option,
+    relocation: Relocation = source_root_option,
+    check: bool = check_option,
+    tables: tuple[str, ...] = show_option,
+    gate: GateOptions = group(GateOptions),
+    issue: str | None = option(
+        "--issue",
+        metavar="SITE",
+        help="Write the text of one problem for an issue tracker instead: SITE is train.py:41, or an id of a rule or "
+        "of PyTorch.",
+    ),
+    last: bool = option("--last", is_flag=True, help="Report the last run of breakscan explain that was not saved."),
+    paths: tuple[Path, ...] = argument(nargs=-1, type=click.Path(path_type=Path, exists=True)),
 ) -> int:
     """Report a run from a saved recording, or from logs of torch.
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from breakscan.cli.exit_status import show_failure
+from breakscan.cli.options import option
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.from_recording import Relocation
 from breakscan.model.findings import Finding, Origin, Site, Verdict
@@ -47,21 +48,19 @@ def _relocation(_: click.Context, __: click.Parameter, values: Iterable[str]) ->
     return Relocation(roots, allowed)
 
 
-show_option = click.option(
+show_option = option(
     "--show",
-    "tables",
     metavar="LIST",
     callback=_tables,
     help=f"List more in the terminal report: {', '.join(_WORDS)}, or {ALL}.",
 )
-check_option = click.option(
+check_option = option(
     "--check",
     is_flag=True,
     help="Also name the breaks and recompiles of your code that breakscan check has no finding for.",
 )
-source_root_option = click.option(
+source_root_option = option(
     "--source-root",
-    "relocation",
     metavar="[OLD=]FOLDER",
     multiple=True,
     callback=_relocation,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from breakscan.cli.options import format_option
+from breakscan.cli.options import argument, declared, format_option, option
 from breakscan.cli.output import ProgressBar, report_stream
 from breakscan.cli.programs import require_torch
 from breakscan.model.words import counted
@@ -28,9 +28,9 @@ from breakscan.rulebook.library import Library, load_library
 
 
 @click.group(invoke_without_command=True)
-@format_option(RULES)
+@declared
 @click.pass_context
-def rules(ctx: click.Context, /, format_: str) -> None:
+def rules(ctx: click.Context, /, format_: str = format_option(RULES)) -> None:
     """List the rules, with the verdicts of the target torch version on their examples.
 
     The target is the version in the configuration, else the installed one.
@@ -54,9 +54,8 @@ def _complete(_: click.Context, __: click.Parameter, typed: str) -> list[str]:
 
 
 @click.command()
-@click.argument("rule", metavar="RULE", shell_complete=_complete)
-@format_option(RULE)
-def rule(rule: str, format_: str) -> None:
+@declared
+def rule(rule: str = argument(metavar="RULE", shell_complete=_complete), format_: str = format_option(RULE)) -> None:
     """Explain RULE, an id such as BRK101 or a name such as branch-on-tensor.
 
     Shows why the compiler cannot do it, what to write instead, and the verdict of each torch version.  The start of an
@@ -74,15 +73,19 @@ def rule(rule: str, format_: str) -> None:
 
 
 @rules.command(short_help="Run every example of every rule through the installed torch.")
-@click.argument("rules", nargs=-1, metavar="[RULE]...")
-@click.option("--write/--check", default=True, help="Write the verdicts, or only compare them.  [write]")
-@click.option(
-    "--output",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="The folder of the verdict ledgers.  [that of the installed rules]",
-)
+@declared
 @click.pass_context
-def replay(ctx: click.Context, /, rules: tuple[str, ...], write: bool, output: Path | None) -> None:
+def replay(
+    ctx: click.Context,
+    /,
+    rules: tuple[str, ...] = argument(nargs=-1, metavar="[RULE]..."),
+    write: bool = option("--write/--check", default=True, help="Write the verdicts, or only compare them.  [write]"),
+    output: Path | None = option(
+        "--output",
+        type=click.Path(path_type=Path, file_okay=False),
+        help="The folder of the verdict ledgers.  [that of the installed rules]",
+    ),
+) -> None:
     """Run the examples of rules (all of them, or those of each RULE) through the installed torch.
 
     Each example is compiled alone, by default and with fullgraph=True, as it stands and inside a loop, a try

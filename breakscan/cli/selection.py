@@ -18,10 +18,9 @@ from breakscan.rulebook.document import nearest
 from breakscan.source.files import Discovery
 from breakscan.source.paths import display_path
 
-quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print findings only.")
-recording_option = click.option(
+quiet_option = option("-q", "--quiet", is_flag=True, help="Print findings only.")
+recording_option = option(
     "--recording",
-    "recordings",
     metavar="FOLDER",
     multiple=True,
     type=click.Path(path_type=Path, exists=True, file_okay=False),

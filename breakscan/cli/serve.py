@@ -7,24 +7,30 @@ from pathlib import Path
 
 import click
 
+from breakscan.cli.options import declared, option
+
 PACKAGES = ("mcp", "mcp_types", "pydantic", "anyio")
 
 
 @click.command()
-@click.option(
-    "--root",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
-    default=".",
-    help="The only folder whose files the tools read, change and run.  [working directory]",
-)
-@click.option(
-    "--seconds",
-    type=click.FloatRange(min=0, min_open=True),
-    default=300.0,
-    help="The time limit of a program.  [300]",
-)
-@click.option("--no-run", is_flag=True, help="Leave out the tools that run programs: explain, verify and tune.")
-def mcp(root: Path, seconds: float, no_run: bool) -> None:
+@declared
+def mcp(
+    root: Path = option(
+        "--root",
+        type=click.Path(path_type=Path, exists=True, file_okay=False),
+        default=".",
+        help="The only folder whose files the tools read, change and run.  [working directory]",
+    ),
+    seconds: float = option(
+        "--seconds",
+        type=click.FloatRange(min=0, min_open=True),
+        default=300.0,
+        help="The time limit of a program.  [300]",
+    ),
+    no_run: bool = option(
+        "--no-run", is_flag=True, help="Leave out the tools that run programs: explain, verify and tune."
+    ),
+) -> None:
     """Serve check, explain, fix, verify, tune and rule to coding agents by the Model Context Protocol, on standard
     input and output.
 

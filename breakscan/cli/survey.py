@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from breakscan.cli.options import format_option, output_option
+from breakscan.cli.options import argument, declared, format_option, option, output_option
 from breakscan.cli.output import report_stream
 from breakscan.report.formats import SURVEY, SURVEY_DIFF
 from breakscan.report.printable import visible
@@ -29,38 +29,35 @@ def survey() -> None:
 
 
 @survey.command(short_help="Run the programs and models of a manifest.")
-@click.argument("manifest", type=click.Path(path_type=Path, dir_okay=False))
-@click.option(
-    "--store",
-    "store_path",
-    type=click.Path(path_type=Path, dir_okay=False),
-    default=Path("survey.db"),
-    help="The file of results.  [survey.db]",
-)
-@click.option("-j", "--jobs", type=click.IntRange(min=1), help="Units to run at the same time.  [one per core]")
-@click.option(
-    "--gpus", metavar="LIST", help="Numbers of the GPUs for units on cuda; each runs one unit at a time.  [0]"
-)
-@click.option("--engine", type=click.Choice(["local", "ray"]), default="local", help="Where units run.  [local]")
-@click.option("--address", help="The Ray cluster, such as auto or HOST:PORT.  [one of this machine]")
-@click.option(
-    "--again", multiple=True, type=click.Choice(STATUSES), help="Run units again that ended so.  May be repeated."
-)
-@format_option(SURVEY)
-@output_option
+@declared
 @click.pass_context
 def run(
     ctx: click.Context,
     /,
-    manifest: Path,
-    store_path: Path,
-    jobs: int | None,
-    gpus: str | None,
-    engine: str,
-    address: str | None,
-    again: tuple[str, ...],
-    format_: str,
-    output: Path | None,
+    manifest: Path = argument(type=click.Path(path_type=Path, dir_okay=False)),
+    store_path: Path = option(
+        "--store",
+        type=click.Path(path_type=Path, dir_okay=False),
+        default=Path("survey.db"),
+        help="The file of results.  [survey.db]",
+    ),
+    jobs: int | None = option(
+        "-j", "--jobs", type=click.IntRange(min=1), help="Units to run at the same time.  [one per core]"
+    ),
+    gpus: str | None = option(
+        "--gpus", metavar="LIST", help="Numbers of the GPUs for units on cuda; each runs one unit at a time.  [0]"
+    ),
+    engine: str = option(
+        "--engine", type=click.Choice(["local", "ray"]), default="local", help="Where units run.  [local]"
+    ),
+    address: str | None = option(
+        "--address", help="The Ray cluster, such as auto or HOST:PORT.  [one of this machine]"
+    ),
+    again: tuple[str, ...] = option(
+        "--again", multiple=True, type=click.Choice(STATUSES), help="Run units again that ended so.  May be repeated."
+    ),
+    format_: str = format_option(SURVEY),
+    output: Path | None = output_option,
 ) -> None:
     """Run the programs and models of MANIFEST that have no result in the store yet.
 
@@ -92,10 +89,12 @@ def run(
 
 
 @survey.command()
-@click.argument("store", type=click.Path(path_type=Path, dir_okay=False))
-@format_option(SURVEY)
-@output_option
-def report(store: Path, format_: str, output: Path | None) -> None:
+@declared
+def report(
+    store: Path = argument(type=click.Path(path_type=Path, dir_okay=False)),
+    format_: str = format_option(SURVEY),
+    output: Path | None = output_option,
+) -> None:
     """Report the last survey in STORE, also while it runs."""
     from breakscan.survey.overview import overview
     from breakscan.survey.store import Store
@@ -105,12 +104,16 @@ def report(store: Path, format_: str, output: Path | None) -> None:
 
 
 @survey.command(short_help="Show what has changed from one survey to another.")
-@click.argument("before", metavar="BEFORE")
-@click.argument("after", metavar="AFTER")
-@format_option(SURVEY_DIFF)
-@output_option
+@declared
 @click.pass_context
-def diff(ctx: click.Context, /, before: str, after: str, format_: str, output: Path | None) -> None:
+def diff(
+    ctx: click.Context,
+    /,
+    before: str = argument(metavar="BEFORE"),
+    after: str = argument(metavar="AFTER"),
+    format_: str = format_option(SURVEY_DIFF),
+    output: Path | None = output_option,
+) -> None:
     """Show what has changed from the last survey in BEFORE to that in AFTER.
 
     Both are stores, or STORE@VERSION for the units of a store that ran with a version of torch.  Exits with 1 if a unit

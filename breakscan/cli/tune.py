@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 
 from breakscan.cli.exit_status import INTERRUPTED
-from breakscan.cli.measuring import MeasuringOptions, applying, measured_report, measuring, say
+from breakscan.cli.measuring import MeasuringOptions, apply_option, apply_unseen_option, measured_report, say
+from breakscan.cli.options import declared, format_option, group, option, output_option
 from breakscan.prove.tune import TuneProgress, TuneQuestion, TuneStep
 from breakscan.prove.tune import tune as find_best
 from breakscan.prove.tuning import Goal
@@ -20,32 +21,26 @@ SECONDS = 300.0
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
-@click.option(
-    "--time",
-    "seconds",
-    type=click.FloatRange(min=0, min_open=True),
-    default=SECONDS,
-    metavar="SECONDS",
-    help=f"How long to look for a faster program.  [{SECONDS:g}]",
-)
-@click.option(
-    "--goal",
-    type=click.Choice([goal.value for goal in Goal]),
-    default=Goal.STEP.value,
-    help="What to make small: the time of a step, the time spent compiling, or memory.  [step]",
-)
-@applying("the patch", "if it is not shown to be equal")
-@measuring(TUNE)
+@declared
 def tune(
-    seconds: float,
-    goal: str,
-    apply: bool,
-    apply_unseen: bool,
-    measured: MeasuringOptions,
-    format_: str,
-    output: Path | None,
-    program: str,
-    arguments: tuple[str, ...],
+    seconds: float = option(
+        "--time",
+        type=click.FloatRange(min=0, min_open=True),
+        default=SECONDS,
+        metavar="SECONDS",
+        help=f"How long to look for a faster program.  [{SECONDS:g}]",
+    ),
+    goal: str = option(
+        "--goal",
+        type=click.Choice([goal.value for goal in Goal]),
+        default=Goal.STEP.value,
+        help="What to make small: the time of a step, the time spent compiling, or memory.  [step]",
+    ),
+    apply: bool = apply_option("the patch"),
+    apply_unseen: bool = apply_unseen_option("if it is not shown to be equal"),
+    measured: MeasuringOptions = group(MeasuringOptions),
+    format_: str = format_option(TUNE),
+    output: Path | None = output_option,
 ) -> None:
     """Run PROGRAM with its ARGUMENTS in many ways, and show the fastest equal one as a patch.
 
@@ -59,7 +54,7 @@ def tune(
     """
     settings = NearestSettings(target="compile", no_cache=True)
     question = TuneQuestion(Goal(goal), seconds, apply or apply_unseen, apply_unseen, settings)
-    user_program = measured.program("tune", program, arguments)
+    user_program = measured.user_program("tune")
     tuning = measured_report(
         lambda: find_best(user_program, question, lambda progress: say(_progress_words(progress))),
         TUNE,

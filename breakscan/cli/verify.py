@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from breakscan.cli.exit_status import INTERRUPTED
-from breakscan.cli.measuring import MeasuringOptions, applying, measured_report, measuring, say
-from breakscan.cli.options import words
+from breakscan.cli.measuring import MeasuringOptions, apply_option, apply_unseen_option, measured_report, say
+from breakscan.cli.options import declared, format_option, group, option, output_option, words
 from breakscan.cli.selection import require_rewrites
 from breakscan.fix.planner import WantedRewrites
 from breakscan.prove.candidate import Candidate
@@ -24,47 +24,41 @@ from breakscan.rulebook.config import NearestSettings
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
-@click.option(
-    "--rewrite",
-    "ids",
-    metavar="LIST",
-    multiple=True,
-    callback=words,
-    help="Only these rewrites, or those of these rules.",
-)
-@click.option(
-    "--patch", type=click.Path(path_type=Path, dir_okay=False, exists=True), help="Verify this unified diff instead."
-)
-@click.option(
-    "--config", "settings", metavar="KEY=VALUE", multiple=True, help="Verify this setting of torch.compile instead."
-)
-@applying("the rewrites that are accepted", "those that are not shown to be equal")
-@click.option(
-    "--each",
-    is_flag=True,
-    help="Prove and time each rewrite by itself, too, where all together are accepted. --apply implies it.",
-)
-@click.option(
-    "--repro",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="If compiled differs from eager, write a minimal program that shows it to this file.",
-)
-@click.option("--compile-backend", default=BACKEND, metavar="NAME", help=f"The backend of --compile.  [{BACKEND}]")
-@measuring(VERIFY)
+@declared
 def verify(
-    ids: tuple[str, ...] | None,
-    patch: Path | None,
-    settings: tuple[str, ...],
-    apply: bool,
-    apply_unseen: bool,
-    each: bool,
-    repro: Path | None,
-    measured: MeasuringOptions,
-    compile_backend: str,
-    format_: str,
-    output: Path | None,
-    program: str,
-    arguments: tuple[str, ...],
+    ids: tuple[str, ...] | None = option(
+        "--rewrite",
+        metavar="LIST",
+        multiple=True,
+        callback=words,
+        help="Only these rewrites, or those of these rules.",
+    ),
+    patch: Path | None = option(
+        "--patch",
+        type=click.Path(path_type=Path, dir_okay=False, exists=True),
+        help="Verify this unified diff instead.",
+    ),
+    settings: tuple[str, ...] = option(
+        "--config", metavar="KEY=VALUE", multiple=True, help="Verify this setting of torch.compile instead."
+    ),
+    apply: bool = apply_option("the rewrites that are accepted"),
+    apply_unseen: bool = apply_unseen_option("those that are not shown to be equal"),
+    each: bool = option(
+        "--each",
+        is_flag=True,
+        help="Prove and time each rewrite by itself, too, where all together are accepted. --apply implies it.",
+    ),
+    repro: Path | None = option(
+        "--repro",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="If compiled differs from eager, write a minimal program that shows it to this file.",
+    ),
+    compile_backend: str = option(
+        "--compile-backend", default=BACKEND, metavar="NAME", help=f"The backend of --compile.  [{BACKEND}]"
+    ),
+    measured: MeasuringOptions = group(MeasuringOptions),
+    format_: str = format_option(VERIFY),
+    output: Path | None = output_option,
 ) -> None:
     """Run PROGRAM with its ARGUMENTS as it is and rewritten, and report if that is equal and faster.
 
@@ -94,7 +88,7 @@ def verify(
         each,
         repro.absolute() if repro is not None else None,
     )
-    user_program = measured.program("verify", program, arguments, compile_backend)
+    user_program = measured.user_program("verify", compile_backend)
     verification = measured_report(
         lambda: prove(user_program, question, lambda progress: say(progress_words(progress))), VERIFY, format_, output
     )

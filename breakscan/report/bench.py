@@ -25,7 +25,7 @@ from breakscan.report.measurements import (
     steps,
     times_words,
 )
-from breakscan.report.printable import visible, write_json_report
+from breakscan.report.printable import picked, printable, visible, write_json_report
 
 ENTERING = 'backend="eager"'
 """The way that compiles to what eager does: what it takes longer is entering compiled code."""
@@ -59,7 +59,7 @@ def table(bench: Bench) -> list[PageRow]:
     eager = PageRow("eager", ("", "", memory(bench.eager.memory_bytes), "", step, "", ""), is_code=False)
     rows = [
         PageRow(
-            visible(row.label),
+            row.label,
             (
                 "" if row.breaks is None else str(row.breaks),
                 str(sum(row.kernels.values())) if row.kernels else "",
@@ -81,7 +81,7 @@ def table(bench: Bench) -> list[PageRow]:
 def outcome_words(row: BenchRow) -> str:
     """The note next to the figures of a way: ``same as mode="default"``, ``failed in Inductor: …``."""
     if row.same_as is not None:
-        return f"same as {visible(row.same_as)}"
+        return f"same as {row.same_as}"
     if row.problem is None:
         return ""
     how = {
@@ -91,7 +91,7 @@ def outcome_words(row: BenchRow) -> str:
         else f"failed in {row.stage.value}",
         MeasurementStatus.DIFFERS: "differs from eager",
     }
-    return f"{how.get(row.status, 'unsteady')}: {visible(observation_words(row.problem))}"
+    return f"{how.get(row.status, 'unsteady')}: {observation_words(row.problem)}"
 
 
 def headline(bench: Bench) -> str:
@@ -100,7 +100,7 @@ def headline(bench: Bench) -> str:
     if bench.eager is None:
         said = "Nothing was measured"
     elif row is not None and row.ratio is not None:
-        said = f"Fastest: {visible(row.label)}, {times_words(row.ratio)} eager {interval(row.ratio)}"
+        said = f"Fastest: {row.label}, {times_words(row.ratio)} eager {interval(row.ratio)}"
     elif any(row.ratio is not None and row.ratio.is_noisy for row in bench.rows):
         said = "The machine is too noisy to say if anything is faster than eager"
     elif any(row.ratio is not None for row in bench.rows):
@@ -122,9 +122,9 @@ def basis_words(bench: Bench) -> list[str]:
     calls = captured_words(bench.callables, bench.backward)
     said = []
     if calls:
-        device = visible(bench.environment["device"])
+        device = bench.environment["device"]
         said.append(
-            f"Measured: {calls} on {device}, torch {visible(bench.environment['torch'])}; every process has the same "
+            f"Measured: {calls} on {device}, torch {bench.environment['torch']}; every process has the same "
             "weights, inputs and random numbers, and compiling is timed as in a first run, from empty caches and with "
             f"the import of the compiler."
         )
@@ -142,7 +142,7 @@ def basis_words(bench: Bench) -> list[str]:
 
 def _repeated(bench: Bench) -> list[str]:
     """The intervals that are of more than one process."""
-    labels = [visible(row.label) for row in bench.rows if row.processes == PROCESSES]
+    labels = [row.label for row in bench.rows if row.processes == PROCESSES]
     if not labels:
         return []
     *others, last = labels
@@ -162,11 +162,11 @@ def _choice(bench: Bench, row: BenchRow) -> list[str]:
     fastest = max((one for one in map(bench.row, bench.as_fast) if one and one.ratio), key=_median, default=row)
     if len(bench.as_fast) < 2:
         return []
-    others = ", ".join(visible(label) for label in bench.as_fast if label != row.label)
+    others = ", ".join(label for label in bench.as_fast if label != row.label)
     if fastest.label == row.label or row.compiling_seconds is None or fastest.compiling_seconds is None:
         return [f"As fast within noise: {others}."]
     return [
-        f"As fast within noise: {others}; of these, {visible(row.label)} "
+        f"As fast within noise: {others}; of these, {row.label} "
         + ("is what the program does already." if row.label == OWN else "takes least time to compile.")
     ]
 
@@ -191,9 +191,7 @@ def _why_not(bench: Bench) -> list[str]:
         return []
     nearest = max(timed, key=_median)
     assert nearest.ratio is not None
-    said = [
-        f"The nearest is {visible(nearest.label)}, {number(nearest.ratio.median)}× eager {interval(nearest.ratio)}."
-    ]
+    said = [f"The nearest is {nearest.label}, {number(nearest.ratio.median)}× eager {interval(nearest.ratio)}."]
     step = bench.eager.step_seconds
     entering = next((row for row in timed if row.label == ENTERING), None)
     if entering is not None and entering.ratio is not None and entering.ratio.high < 1:
@@ -240,8 +238,9 @@ _MAY_GO = ("kernels", "pays after", "breaks", "memory")
 def bench_page(bench: Bench) -> MeasuredPage:
     """The parts of the report."""
     code = list(map(visible, (bench.write or "").splitlines()))
+    bench = printable(bench)
     already = "Your program compiles so already." if bench.best is not None else ""
-    notes = [("Note: ", sentence(visible(observation_words(note)))) for note in bench.notes]
+    notes = [("Note: ", sentence(observation_words(note))) for note in bench.notes]
     return MeasuredPage(
         "bench",
         headline(bench),
@@ -262,11 +261,8 @@ def write_bench_json(bench: Bench, stream: TextIO) -> None:
     """Writes all ways as one JSON object, ASCII only, and a line end."""
     fields = {
         **run_fields(bench),
-        "eager": asdict(bench.eager) if bench.eager else None,
-        "ways": [_variant(row) for row in bench.rows],
-        "best": bench.best,
-        "as_fast": list(bench.as_fast),
-        "write": bench.write,
+        **picked(bench, "eager best as_fast write"),
+        "ways": list(map(_variant, bench.rows)),
     }
     write_json_report(SCHEMA, fields, stream)
 
@@ -276,9 +272,4 @@ def _variant(row: BenchRow) -> dict[str, Any]:
     del fields["variant"], fields["status"], fields["busy"], fields["stage"]
     if row.problem is not None and row.stage is not None:
         fields["problem"] = {"stage": row.stage.value, "error": observation_words(row.problem)}
-    return {
-        "way": row.label,
-        "options": dict(row.variant.options or {}),
-        "standing": row.status.value,
-        **fields,
-    }
+    return {"way": row.label, "options": row.variant.options or {}, "standing": row.status, **fields}

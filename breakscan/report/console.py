@@ -10,6 +10,7 @@ from typing import Any, TextIO, cast
 
 from rich.cells import cell_len
 from rich.console import Console, RenderableType
+from rich.table import Table
 from rich.text import Text
 
 from breakscan.model.findings import Severity, Site
@@ -49,6 +50,14 @@ def print_page(page: RenderableType, console: Console, width: int | None = None)
     with console.capture() as captured:
         console.print(page, width=width, soft_wrap=False)
     console.file.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
+
+
+def plain_table(*titles: str, **attributes: Any) -> Table:
+    """A table without lines, whose cells wrap."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", **attributes)
+    for title in titles:
+        table.add_column(title, overflow="fold")
+    return table
 
 
 def report_console(stream: TextIO) -> Console:

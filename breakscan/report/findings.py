@@ -20,7 +20,7 @@ from breakscan.model.findings import (
     Verdict,
 )
 from breakscan.model.words import INSIDE, counted, listed
-from breakscan.report.printable import visible
+from breakscan.report.printable import picked, visible
 from breakscan.report.sources import NotebookCells
 from breakscan.rulebook.library import Library
 from breakscan.rulebook.remedies import finding_remedies
@@ -161,30 +161,17 @@ def one_line(finding: Finding) -> str:
 
 
 def finding_object(finding: Finding, cells: NotebookCells, library: Library) -> dict[str, Any]:
-    """A finding, whose places are as reports show them, as a dictionary of plain values."""
+    """A finding, whose places are as reports show them, as a dictionary for :func:`.write_json_report`."""
     rule = library.get(finding.rule)
     return {
-        "rule": finding.rule,
-        "name": finding.name,
-        "kind": finding.kind.value,
-        "severity": finding.severity.value,
-        "confidence": finding.confidence.value,
-        "message": finding.message,
+        **picked(finding, "rule name kind severity confidence message function gb rewrite mode torch"),
         "site": cells.object(finding.site),
-        "function": finding.function,
         "region": _region(finding.region, cells) if finding.region else None,
-        "gb": list(finding.gb),
-        "rewrite": asdict(finding.rewrite) if finding.rewrite else None,
-        "rewrites": list(rule.rewrites) if rule else [],
-        "remedies": [
-            asdict(one) | {"kind": one.kind.value, "settings": list(map(asdict, one.settings)), "command": one.command}
-            for one in finding_remedies(finding, rule)
-        ],
+        "rewrites": rule.rewrites if rule else [],
+        "remedies": [{**asdict(one), "command": one.command} for one in finding_remedies(finding, rule)],
         "condition": conditions_in_words(finding.conditions),
         "behind": cells.object(finding.behind) if finding.behind else None,
         "observed": finding.observed or None,
-        "mode": finding.mode.value,
-        "torch": finding.torch,
     }
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from breakscan.model.words import UNITS, counted
@@ -15,7 +14,7 @@ from breakscan.prove.observation import Detail, Observation
 from breakscan.prove.proof import Verification
 from breakscan.prove.protocol import TimedStep
 from breakscan.prove.torch_state import CUDA, NUMPY, TORCH
-from breakscan.report.printable import visible
+from breakscan.report.printable import picked, visible
 
 
 def captured_words(callables: Mapping[str, int], backward: Collection[str]) -> str:
@@ -41,18 +40,15 @@ def step_words(step: TimedStep | None) -> list[str]:
 
 def run_fields(run: Bench | Verification) -> dict[str, Any]:
     """The fields that the JSON of all measured runs have."""
-    names = ("loop", "calls", "backward", "optimizer")
     return {
-        "program": list(run.argv),
-        "environment": dict(run.environment),
+        "program": run.argv,
+        **picked(run, "environment same interrupted"),
         "calls": [
             {"callable": name, "captured": count, "backward": name in run.backward}
             for name, count in run.callables.items()
         ],
-        "same": asdict(run.same) if run.same else None,
-        "step": run.step and {name: getattr(run.step, name) for name in names},
-        "notes": [observation_words(note) for note in run.notes],
-        "interrupted": run.interrupted,
+        "step": run.step and picked(run.step, "loop calls backward optimizer"),
+        "notes": list(map(observation_words, run.notes)),
     }
 
 

@@ -98,5 +98,18 @@ def write_json_report(schema: int, report: Mapping[str, Any], stream: TextIO) ->
     """Writes the number of the schema, the version of breakscan and the report as one JSON object, ASCII only, and a
     line end."""
     head = {"schema": schema, "tool": {"name": "breakscan", "version": __version__}}
-    json.dump({**head, **report}, stream, indent=2, default=repr)  # options of a backend may be anything
+    json.dump({**head, **report}, stream, indent=2, default=_json_value)
     stream.write("\n")
+
+
+def picked(thing: object, names: str) -> dict[str, Any]:
+    """Some attributes of an object, by their names."""
+    return {name: getattr(thing, name) for name in names.split()}
+
+
+def _json_value(value: Any) -> Any:
+    if is_dataclass(value):
+        return {field.name: getattr(value, field.name) for field in fields(value)}
+    if isinstance(value, Enum):
+        return value.value
+    return dict(value) if isinstance(value, Mapping) else repr(value)  # options of a backend may be anything

@@ -10,12 +10,12 @@ from typing import Any, TextIO
 from rich.console import Group, RenderableType
 from rich.markdown import Markdown
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from breakscan.fix.rewrites import described
 from breakscan.model.findings import Kind, Mode, Place, Verdict
-from breakscan.report.console import print_page, report_console
+from breakscan.report.console import plain_table, print_page, report_console
+from breakscan.report.printable import picked
 from breakscan.rulebook.document import FAMILIES, Rule
 from breakscan.rulebook.ledger import Ledger
 
@@ -79,7 +79,7 @@ def write_rule(report: RuleReport, stream: TextIO) -> None:
 def _rewrites(rule: Rule) -> list[RenderableType]:
     if not rule.rewrites:
         return []
-    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    table = plain_table(show_header=False)
     for one in rule.rewrites:
         table.add_row(one, Markdown(described(one)))
     return [Text(), Text("What 'breakscan fix' tries, in this order", "bold"), Padding(table, (0, 0, 0, 2))]
@@ -88,12 +88,8 @@ def _rewrites(rule: Rule) -> list[RenderableType]:
 def _verdicts(rule: Rule, ledgers: Sequence[Ledger]) -> RenderableType:
     places = list(Place) if rule.kind is Kind.GRAPH_BREAK else [Place.PLAIN]
     modes = MODES_OF_KINDS.get(rule.kind, (Mode.DEFAULT,))
-    table = Table("torch", "mode", box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     forms = list(dict.fromkeys(example.form for example in rule.examples if example.breaks))
-    if len(forms) > 1:
-        table.add_column("form")
-    for place in places:
-        table.add_column(PLACES[place])
+    table = plain_table("torch", "mode", *(["form"] if len(forms) > 1 else []), *map(PLACES.__getitem__, places))
     seen: set[Verdict] = set()
     for ledger in ledgers:
         for mode in modes:
@@ -116,11 +112,8 @@ def write_rules(report: RuleListReport, stream: TextIO) -> None:
     """Writes the table of rules, by family, with what the target torch does by default, plain and in a loop."""
     console = report_console(stream)
     ledger, torch = report.ledger, report.torch
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for title in ("rule", "name", "summary"):
-        table.add_column(title, overflow="fold")
-    table.add_column(f"torch {torch}" if ledger.torch == torch else f"torch {torch} (by {ledger.torch})")
-    table.add_column("in a loop")
+    judged = f"torch {torch}" if ledger.torch == torch else f"torch {torch} (by {ledger.torch})"
+    table = plain_table("rule", "name", "summary", judged, "in a loop")
     family: int | None = None
     for rule in report.rules:
         if rule.family != family:
@@ -151,26 +144,18 @@ def write_rules_json(report: RuleListReport, stream: TextIO) -> None:
 
 
 def rule_object(rule: Rule, ledgers: Sequence[Ledger]) -> dict[str, Any]:
-    """The rule as plain dictionaries and lists."""
+    """The rule as JSON has it."""
     return {
         "rule": rule.id,
-        "name": rule.name,
-        "kind": rule.kind.value,
-        "severity": rule.severity.value,
+        **picked(rule, "name kind severity summary why instead gb rewrites"),
         "family": FAMILIES[rule.family],
-        "summary": rule.summary,
-        "why": rule.why,
-        "instead": rule.instead,
-        "gb": list(rule.gb),
-        "rewrites": list(rule.rewrites),
         "verdicts": [
             {
                 "torch": ledger.torch,
                 "example": label,
-                "mode": mode.value,
-                "place": place.value,
-                "verdict": ruling.verdict.value,
-                "gb": list(ruling.gb),
+                "mode": mode,
+                "place": place,
+                **picked(ruling, "verdict gb"),
             }
             for ledger in ledgers
             for label, example in ledger.examples.get(rule.id, {}).items()

@@ -14,9 +14,9 @@ from rich.text import Text
 
 from breakscan.model.words import bytes_in_words, counted, duration, listed
 from breakscan.report import markdown
-from breakscan.report.console import print_page, report_console
+from breakscan.report.console import plain_table, print_page, report_console
 from breakscan.report.measured_page import MeasuredPage
-from breakscan.report.printable import visible, write_json_report
+from breakscan.report.printable import picked, visible, write_json_report
 from breakscan.survey.comparison import CauseChange, ChangeGroup, EndingGroup, SurveyComparison, change_groups
 from breakscan.survey.overview import CauseCount, ConditionCount, SurveyOverview
 from breakscan.survey.unit_row import CauseKey, CauseKind, UnitRow
@@ -196,9 +196,7 @@ def write_survey_terminal(report: SurveyOverview, stream: TextIO) -> None:
 
 
 def _rich_table(content: SurveyTable) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for column in content.columns:
-        table.add_column(column, overflow="fold")
+    table = plain_table(*content.columns)
     for row in content.rows:
         table.add_row(*(Text(visible(cell)) for cell in row))
     return table
@@ -209,33 +207,22 @@ SCHEMA = 1
 
 def write_survey_json(report: SurveyOverview, stream: TextIO) -> None:
     """Writes the overview as one JSON object, and a line end."""
-    write_json_report(
-        SCHEMA,
-        {
-            "units": [asdict(row) for row in report.rows],
-            "conditions": [asdict(count) for count in report.counts],
-            "causes": [_with_cause(count) for count in report.causes],
-            "places": [asdict(place) for place in report.places],
-            "endings": [asdict(ending) for ending in report.endings],
-            "statuses": dict(report.statuses),
-        },
-        stream,
-    )
+    causes = list(map(_with_cause, report.causes))
+    shown = {"units": report.rows, "conditions": report.counts, "causes": causes}
+    write_json_report(SCHEMA, {**shown, **picked(report, "places endings statuses")}, stream)
 
 
 def write_survey_diff_json(found: SurveyComparison, stream: TextIO) -> None:
     """Writes the comparison as one JSON object, and a line end."""
     changes = [
         {
+            **picked(change, "before after"),
             "regression": change.is_regression,
-            "before": asdict(change.before),
-            "after": asdict(change.after),
             "causes": list(map(_with_cause, change.causes)),
         }
         for change in found.changes
     ]
-    only = {"only_before": list(map(asdict, found.only_before)), "only_after": list(map(asdict, found.only_after))}
-    write_json_report(SCHEMA, {"changes": changes, "unchanged": found.unchanged, **only}, stream)
+    write_json_report(SCHEMA, {"changes": changes, **picked(found, "unchanged only_before only_after")}, stream)
 
 
 def _with_cause(one: CauseCount | CauseChange) -> dict[str, Any]:

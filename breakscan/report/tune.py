@@ -17,7 +17,7 @@ from breakscan.prove.proof import VariedDifference
 from breakscan.prove.tuning import Best, Evidence, Goal, RunFigures, Trial, TrialVerdict, Tuning
 from breakscan.report.measured_page import MeasuredPage, PageDetail, PageRow
 from breakscan.report.measurements import interval, observation_words, ratio_words, steps, times_words
-from breakscan.report.printable import printable, write_json_report
+from breakscan.report.printable import picked, printable, write_json_report
 from breakscan.report.verify import MOST_NAMED, grouped, not_applied_words, pair_of_bytes, unseen_words, varied_words
 
 _BETTER = {Goal.STEP: "faster", Goal.COMPILE: "faster to compile", Goal.MEMORY: "smaller in memory"}
@@ -196,22 +196,13 @@ SCHEMA = 1
 def write_tune_json(tuning: Tuning, stream: TextIO) -> None:
     """Writes the best program and all that was tried as one JSON object, ASCII only, and a line end."""
     fields = {
-        "program": list(tuning.argv),
-        "environment": dict(tuning.environment),
-        "goal": tuning.goal.value,
+        "program": tuning.argv,
+        **picked(tuning, "environment goal seconds steps step cut before eager applied interrupted"),
         "says": headline(printable(tuning)),
-        "seconds": tuning.seconds,
-        "steps": tuning.steps,
-        "step": tuning.step,
-        "cut": tuning.cut,
-        "before": asdict(tuning.before),
-        "eager": asdict(tuning.eager) if tuning.eager else None,
-        "best": _best(tuning.best) if tuning.best else None,
+        "best": tuning.best and _best(tuning.best),
         "tried": list(map(_trial, tuning.tried)),
         "notes": list(map(remark_words, tuning.notes)),
-        "applied": list(tuning.applied),
         "not_applied": not_applied_words(tuning.not_applied),
-        "interrupted": tuning.interrupted,
     }
     write_json_report(SCHEMA, fields, stream)
 
@@ -219,23 +210,13 @@ def write_tune_json(tuning: Tuning, stream: TextIO) -> None:
 def _best(best: Best) -> dict[str, Any]:
     before, after = asdict(best.before), asdict(best.after)
     return {
+        **picked(best, "patch compared ratio assumes"),
         "candidates": list(map(_trial, best.changes)),
-        "patch": best.patch,
         "equal": bool(best.compared),
-        "compared": [one.value for one in best.compared],
         **{name: {"before": before[name], "after": after[name]} for name in before},
-        "ratio": asdict(best.ratio) if best.ratio else None,
-        "assumes": list(best.assumes),
         "held_back": held_back_words(best),
     }
 
 
 def _trial(trial: Trial) -> dict[str, Any]:
-    return {
-        "names": list(trial.names),
-        "kind": trial.kind.value,
-        "verdict": trial.verdict.value,
-        "reason": remark_words(trial.reason),
-        "figures": asdict(trial.figures) if trial.figures else None,
-        "ratio": asdict(trial.ratio) if trial.ratio else None,
-    }
+    return {**picked(trial, "names kind verdict figures ratio"), "reason": remark_words(trial.reason)}

@@ -28,7 +28,7 @@ from breakscan.report.measurements import (
     steps,
     times_words,
 )
-from breakscan.report.printable import printable, write_json_report
+from breakscan.report.printable import picked, printable, write_json_report
 
 _LONGEST_CODE = 60
 _VALUES = {
@@ -397,15 +397,12 @@ def write_verify_json(verification: Verification, stream: TextIO) -> None:
     """Writes all proofs as one JSON object, ASCII only, and a line end."""
     fields = {
         **run_fields(verification),
-        "tolerances": dict(verification.tolerances),
+        **picked(verification, "tolerances applied"),
         "compiled": _compiled(verification),
-        "proofs": [_proof(proof) for proof in verification.proofs],
-        "dependent": list(map(str, verification.dependent)),
-        "unreached": list(map(str, verification.unreached)),
+        "proofs": list(map(_proof, verification.proofs)),
+        **{name: list(map(str, getattr(verification, name))) for name in ("dependent", "unreached", "held_back")},
         "declined": list(map(declined_words, verification.declined)),
-        "applied": list(verification.applied),
         "not_applied": not_applied_words(verification.not_applied),
-        "held_back": list(map(str, verification.held_back)),
     }
     write_json_report(SCHEMA, fields, stream)
 
@@ -418,54 +415,36 @@ def _compiled(verification: Verification) -> dict[str, Any] | None:
     return {
         "agrees": divergence is None,
         "differences": list(map(difference_words, found.differences)),
-        "stage": found.stage.value if found.stage is not None else None,
-        "operation": _operation(found.operation),
-        "since": _operation(found.since),
+        **picked(found, "stage program"),
+        "operation": found.operation and picked(found.operation, "name path line"),
+        "since": found.since and picked(found.since, "name path line"),
         "setting": found.setting and {"name": f"torch._inductor.config.{found.setting[0]}", "value": found.setting[1]},
-        "program": found.program,
         "says": " ".join(compiled_words(printable(verification))),
     }
 
 
-def _operation(operation: GraphOperation | None) -> dict[str, Any] | None:
-    return {name: getattr(operation, name) for name in ("name", "path", "line")} if operation else None
-
-
 def _proof(proof: Proof) -> dict[str, Any]:
-    reasons = [observation_words(reason) for reason in proof.reasons]
+    reasons = list(map(observation_words, proof.reasons))
     after = asdict(proof.after) if proof.after is not None else {}
     return {
-        "label": proof.label,
-        "rewrite": proof.rewrite,
-        "rule": proof.rule,
-        "site": asdict(proof.site) if proof.site else None,
+        **picked(proof, "label rewrite rule site verdict accepted_in difference breaks_there revealed printed"),
+        **picked(proof, "outputs_equal ratio diff"),
         "members": list(map(str, proof.members)),
-        "verdict": proof.verdict.value,
-        "accepted_in": proof.accepted_in,
         "says": verdict_words(printable(proof)),
         "reason": next(iter(reasons), None),
         "reasons": reasons,
         "noted": list(map(difference_words, proof.noted)),
-        "difference": proof.difference,
-        "breaks_there": proof.breaks_there,
-        "revealed": list(proof.revealed),
-        "unseen": [
-            {**asdict(one), "kind": one.kind.value, "says": unseen_words(one, proof.site)} for one in proof.unseen
-        ],
+        "unseen": [{**asdict(one), "says": unseen_words(one, proof.site)} for one in proof.unseen],
         "varied": [
             {
-                "kind": one.call.kind.value,
+                "kind": one.call.kind,
                 "callable": one.callable,
-                "part": one.difference.part.value if one.difference else None,
+                "part": one.difference and one.difference.part,
                 "stated": one.is_stated,
                 "says": varied_words(one),
             }
             for one in proof.varied
         ],
-        "printed": list(proof.printed) if proof.printed else None,
         "held_back": proof.is_held_back,
-        "outputs_equal": proof.outputs_equal,
         **{name: {"before": value, "after": after.get(name)} for name, value in asdict(proof.before).items()},
-        "ratio": asdict(proof.ratio) if proof.ratio else None,
-        "diff": proof.diff,
     }

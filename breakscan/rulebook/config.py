@@ -36,16 +36,10 @@ class ConfigError(InputError):
         super().__init__(f"{where}{what}{': ' if what else ''}{message}")
 
 
-# The values of keys.
-
-
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """The place of a key's value: paths are relative to ``folder``, and ``library()`` has the rules.
-
-    ``fail(message, word)`` makes an error that names the option, or the file, the key, and its line, or the line after
-    it that has ``word``.
-    """
+    """The place of a key's value: paths are relative to ``folder``, and ``library()`` has the rules.  ``fail(message,
+    word)`` makes an error that names the option, or the file, the key, and its line, or that of ``word`` after it."""
 
     folder: Path
     library: Callable[[], Library]
@@ -126,24 +120,24 @@ def _selectors(value: Any, at: _Place, under: str | None = None) -> tuple[str, .
 
 
 def _patterns(value: Any, at: _Place) -> tuple[PathPattern, ...]:
-    return tuple(_pattern(word, at) for word in _strings(value, at))
+    """Reads gitignore-style patterns."""
+    patterns = []
+    for pattern in _strings(value, at):
+        if not pattern.strip():
+            raise at.fail("a pattern must not be empty", pattern)
+        try:
+            Patterns("/", [pattern])
+        except ValueError as error:
+            raise at.fail(f"not a gitignore-style pattern: {error}", pattern) from error
+        patterns.append(PathPattern(at.folder, pattern))
+    return tuple(patterns)
 
 
 def _selectors_by_pattern(value: Any, at: _Place) -> tuple[tuple[PathPattern, tuple[str, ...]], ...]:
     if not isinstance(value, dict):
         raise at.fail('must be a table of lists, such as "tests/*" = ["BRK2"]')
-    return tuple((_pattern(pattern, at), _selectors(words, at, pattern)) for pattern, words in value.items())
-
-
-def _pattern(pattern: str, at: _Place) -> PathPattern:
-    """Reads a gitignore-style pattern."""
-    if not pattern.strip():
-        raise at.fail("a pattern must not be empty", pattern)
-    try:
-        Patterns("/", [pattern])
-    except ValueError as error:
-        raise at.fail(f"not a gitignore-style pattern: {error}", pattern) from error
-    return PathPattern(at.folder, pattern)
+    words = (_selectors(words, at, pattern) for pattern, words in value.items())
+    return tuple(zip(_patterns(list(value), at), words, strict=True))
 
 
 def _strings(value: Any, at: _Place, under: str | None = None) -> tuple[str, ...]:
@@ -165,8 +159,6 @@ def selector_problem(word: str, library: Library) -> str | None:
         return str(error)
     return None
 
-
-# Settings.
 
 Regions = Literal["auto", "roots", "modules", "all"]
 REGIONS = ("auto", "roots", "modules", "all")
@@ -220,11 +212,9 @@ class Settings:
     options: frozenset[str] = frozenset()
 
     def of(self, path: Path) -> Settings:
-        """These, for any file: see :class:`FileSettings`."""
         return self
 
     def changed(self, **values: Any) -> Settings:
-        """These with other values: see :class:`FileSettings`."""
         return replace(self, **values)
 
     @property
@@ -315,8 +305,6 @@ def check_targets(settings: Iterable[Settings]) -> tuple[CheckTarget, ...]:
     return tuple(targets)
 
 
-# Configuration files.
-
 OWN_FILE = "breakscan.toml"
 SHARED_FILE = "pyproject.toml"
 TABLE = "tool.breakscan"
@@ -355,13 +343,11 @@ def _shared_table(data: Mapping[str, Any]) -> object:
 
 def _read_file(path: Path) -> dict[str, Any]:
     """The values of a configuration file at an absolute path, by field.  Its keys are at the top level, or in the table
-    that it shares with other tools' tables.  Raises ConfigError for a wrong key or value, RuleError for a malformed
-    rule of the user."""
+    that it shares with other tools' tables."""
     text, data = _load(path)
-    lines = text.splitlines()
 
     def fail(key: str, message: str, word: str | None = None) -> ConfigError:
-        return ConfigError(message, path=path, line=_line_of(lines, key, word), key=key)
+        return ConfigError(message, path=path, line=_line_of(text.splitlines(), key, word), key=key)
 
     table = data if path.name == OWN_FILE else _shared_table(data)
     if table is None and (path.name == SHARED_FILE or "tool" in data):
@@ -375,13 +361,20 @@ def _read_file(path: Path) -> dict[str, Any]:
             raise fail(TABLE, f"remove the line [{TABLE}]: the keys of {OWN_FILE} are at the top level")
         hint = nearest(key.replace("_", "-").lower(), names) or f" (known: {', '.join(names)})"
         raise fail(key, f"unknown key{hint}")
-    values: dict[str, Any] = {}
-    for key, name in sorted(names.items(), key=lambda one: one[1] != "rule_folders"):  # selectors name rules
-        if key in table:
-            library = partial(load_library, values.get("rule_folders", ()))
-            values[name] = KEYS[name].read(table[key], _Place(path.parent, library, partial(fail, key)))
+    values = _values({names[key]: value for key, value in table.items()}, path.parent, fail)
     if values.get("fullgraph") and (target := values.get("target", "compile")) != "compile":
         raise fail("fullgraph", f'is about torch.compile, and target is "{target}": remove one of the two')
+    return values
+
+
+def _values(
+    given: Mapping[str, Any], folder: Path, fail: Callable[..., ConfigError], rules: tuple[Path, ...] = ()
+) -> dict[str, Any]:
+    """The settings of some values, by field.  ``fail`` makes an error of a key, a message, and maybe a word."""
+    values: dict[str, Any] = {}
+    for name in sorted(given, key=lambda one: one != "rule_folders"):  # selectors name rules
+        key, library = KEYS[name], partial(load_library, values.get("rule_folders", rules))
+        values[name] = key.read(given[name], _Place(folder, library, partial(fail, key.name)))
     return values
 
 
@@ -424,7 +417,6 @@ class NearestSettings:
         """By configuration file: files of one configuration share their settings."""
 
     def of(self, path: Path) -> Settings:
-        """The settings of a file or folder at an absolute path, by the folder that it lies in."""
         return self.in_folder(path.parent)
 
     def in_folder(self, folder: Path) -> Settings:
@@ -435,26 +427,18 @@ class NearestSettings:
         return self._settings[found]
 
     def changed(self, **values: Any) -> NearestSettings:
-        """The same settings, but with these values for all files."""
         other = NearestSettings(self._config, **self._overrides)
         other._changes = {**self._changes, **values}
         other._found = self._found
         return other
 
     def _nearest(self, folder: Path) -> Path | None:
-        passed: list[Path] = []
-        found = None
-        for one in (folder, *folder.parents):
-            if one in self._found:
-                found = self._found[one]
-                break
-            passed.append(one)
-            here = (one / name for name in (OWN_FILE, SHARED_FILE))
-            found = next((path for path in here if _holds_configuration(path)), None)
-            if found is not None:
-                break
-        self._found |= dict.fromkeys(passed, found)
-        return found
+        if folder not in self._found:
+            here = (folder / name for name in (OWN_FILE, SHARED_FILE))
+            own = next((path for path in here if _holds_configuration(path)), None)
+            is_top = folder.parent == folder
+            self._found[folder] = own or (None if is_top else self._nearest(folder.parent))
+        return self._found[folder]
 
     def _read(self, path: Path | None) -> Settings:
         values = _read_file(path) if path else {}
@@ -475,15 +459,13 @@ class NearestSettings:
 
     def _option_values(self, root: Path, rule_folders: tuple[Path, ...]) -> dict[str, Any]:
         """The settings of the command line.  Raises ConfigError for wrong values."""
-        values: dict[str, Any] = {}
-        for name, value in self._overrides.items():
-            key = KEYS.get(name)
-            if key is None:
-                values[name] = value
-                continue
-            given = list(value) if isinstance(value, tuple) else str(value) if isinstance(value, Path) else value
-            library = partial(load_library, rule_folders)
-            values[name] = key.read(given, _Place(self._cwd, library, partial(_wrong_option, key.name)))
+        others = {name: value for name, value in self._overrides.items() if name not in KEYS}
+        given = {
+            name: list(value) if isinstance(value, tuple) else str(value) if isinstance(value, Path) else value
+            for name, value in self._overrides.items()
+            if name in KEYS
+        }
+        values = _values(given, self._cwd, _wrong_option, rule_folders) | others
         if values.get("fullgraph") and (target := values.get("target", "compile")) != "compile":
             raise ConfigError(f"is about torch.compile: leave it out with --target {target}", key="fullgraph")
         if "exclude" in values:

@@ -192,15 +192,9 @@ def read_rule(path: Path, *, own: bool = False, checked: bool = True) -> Rule:
     it is to be ``checked``: that examples are Python, and that the patterns are regular expressions.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        parser = _Parser(path.read_text(encoding="utf-8"), path, own)
     except (OSError, UnicodeDecodeError) as error:
         raise RuleError(path, 1, f"cannot be read: {error}") from error
-    return parse_rule(text, path, own=own, checked=checked)
-
-
-def parse_rule(text: str, path: Path, *, own: bool = False, checked: bool = True) -> Rule:
-    """As :func:`read_rule`, for a text that is already in memory."""
-    parser = _Parser(text, path, own)
     rule = parser.rule()
     if checked:
         parser.check(rule)
@@ -276,12 +270,12 @@ class _Parser:
         self.path = path
         self.own = own
         self.lines = text.splitlines()
-        if not self.lines or self.lines[0].strip() != "+++":
+        marks = [i for i, line in enumerate(self.lines) if line.strip() == "+++"][:2]
+        if marks[:1] != [0]:
             raise RuleError(path, 1, "a rule document starts with a line '+++'")
-        try:
-            self.end = next(i for i, line in enumerate(self.lines) if i and line.strip() == "+++")
-        except StopIteration:
-            raise RuleError(path, 1, "the front matter is not closed by a second line '+++'") from None
+        if len(marks) < 2:
+            raise RuleError(path, 1, "the front matter is not closed by a second line '+++'")
+        self.end = marks[1]
         try:
             self.front = TomlTable(parse_toml("\n".join(self.lines[1 : self.end])), self.fail)
         except TomlProblem as problem:
@@ -306,9 +300,8 @@ class _Parser:
         front.only(*allowed.split(), "match", "recorded", "rewrite")
         rule_id = front.text("id")
         if not ID.fullmatch(rule_id):
-            raise self.fail(
-                f"{rule_id!r} is not a rule id: it must be BRK and three digits, the first of which is the family", "id"
-            )
+            form = "it must be BRK and three digits, the first of which is the family"
+            raise self.fail(f"{rule_id!r} is not a rule id: {form}", "id")
         if (int(rule_id[3]) == OWN) is not self.own:
             wrong = "may become an id of breakscan" if self.own else "is for rules of projects"
             raise self.fail(f"{rule_id} {wrong}: rules of your own have ids from BRK001 to BRK099", "id")
@@ -318,10 +311,7 @@ class _Parser:
         if self.path.name != f"{rule_id}-{name}.md":
             raise self.fail(f"the file must be called {rule_id}-{name}.md", "id")
         kind = Kind(front.word("kind", [k.value for k in Kind]))
-        severity = Severity(front.word("severity", [s.value for s in Severity], DEFAULT_SEVERITY[kind].value))
         summary = front.text("summary")
-        message = front.text("message", summary)
-        self.check_message(message)
         match = tuple(map(self.event_pattern, front.tables("match")))
         recorded = tuple(map(self.recorded_pattern, front.tables("recorded")))
         (rewrite,) = front.tables("rewrite") or [TomlTable({}, self.fail)]
@@ -334,9 +324,9 @@ class _Parser:
             id=rule_id,
             name=name,
             kind=kind,
-            severity=severity,
+            severity=Severity(front.word("severity", [s.value for s in Severity], DEFAULT_SEVERITY[kind].value)),
             summary=summary,
-            message=message,
+            message=self.message(front.text("message", summary)),
             why=front.text("why"),
             instead=front.text("instead"),
             instead_exported=front.text("instead_exported", "") or None,
@@ -353,9 +343,11 @@ class _Parser:
 
     def check(self, rule: Rule) -> None:
         """Raises RuleError for what is wrong with the examples and the regular expressions of a rule."""
-        for pattern in rule.recorded:
-            for word in pattern.text:
-                self.check_pattern(word, "recorded.text")
+        try:
+            for pattern in rule.recorded:
+                list(map(re.compile, pattern.text))
+        except re.error as error:
+            raise self.fail(f"not a regular expression: {error}", "recorded.text") from error
         for example in rule.examples:
             _check_python(example.source, "exec", example.line, self.path)
             if example.inputs is not None:
@@ -365,13 +357,8 @@ class _Parser:
                 missing = f"no Python example under a heading '## {section.capitalize()}'"
                 raise RuleError(self.path, len(self.lines), missing)
 
-    def check_pattern(self, word: str, key: str) -> None:
-        try:
-            re.compile(word)
-        except re.error as error:
-            raise self.fail(f"not a regular expression: {error}", key) from error
-
-    def check_message(self, message: str) -> None:
+    def message(self, message: str) -> str:
+        """A message that can be formatted."""
         try:
             fields = {name for _, name, _, _ in string.Formatter().parse(message) if name is not None}
         except ValueError as error:
@@ -379,6 +366,7 @@ class _Parser:
         if unknown := fields - MESSAGE_FIELDS:
             known = ", ".join(sorted(MESSAGE_FIELDS))
             raise self.fail(f"unknown field {{{min(unknown)}}}: known are {known}", "message")
+        return message
 
     def event_pattern(self, table: TomlTable) -> EventPattern:
         table.only("event", "form", "operand", "callee", "attribute", "place", "arguments", "scope")

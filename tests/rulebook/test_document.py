@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from breakscan.model.findings import Kind, Severity
-from breakscan.rulebook.document import RuleError, parse_rule, read_rule
+from breakscan.rulebook.document import Rule, RuleError, read_rule
 from breakscan.rulebook.library import load_library
 
 GOOD = """+++
@@ -51,11 +51,16 @@ def f(x):
     return x
 ```
 """
-PATH = Path("rules/BRK199-made-up.md")
 
 
-def test_a_document_is_a_rule_with_examples() -> None:
-    rule = parse_rule(GOOD, PATH)
+def read(text: str, folder: Path) -> Rule:
+    path = folder / "BRK199-made-up.md"
+    path.write_text(text, encoding="utf-8")
+    return read_rule(path)
+
+
+def test_a_document_is_a_rule_with_examples(tmp_path: Path) -> None:
+    rule = read(GOOD, tmp_path)
     assert (rule.id, rule.family, rule.kind, rule.severity) == ("BRK199", 1, Kind.GRAPH_BREAK, Severity.WARNING)
     assert rule.message == rule.summary == "does a thing"
     assert repr(rule) == f"<Rule BRK199 {rule.name}>"
@@ -97,14 +102,14 @@ def test_a_document_is_a_rule_with_examples() -> None:
     ],
 )
 def test_a_malformed_document_names_file_line_and_key(
-    old: str, new: str, line: int, key: str | None, says: str
+    old: str, new: str, line: int, key: str | None, says: str, tmp_path: Path
 ) -> None:
     assert old in GOOD
     with pytest.raises(RuleError) as caught:
-        parse_rule(GOOD.replace(old, new, 1), PATH)
-    assert (caught.value.path, caught.value.line, caught.value.key) == (str(PATH), line, key)
+        read(GOOD.replace(old, new, 1), tmp_path)
+    assert (caught.value.line, caught.value.key) == (line, key)
     assert says in str(caught.value)
-    assert str(caught.value).startswith(f"{PATH}:{line}:")
+    assert str(caught.value).startswith(f"{caught.value.path}:{line}:")
 
 
 def test_an_unreadable_document_is_named(tmp_path: Path) -> None:

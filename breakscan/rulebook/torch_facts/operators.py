@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
@@ -175,8 +175,7 @@ def names(version: str) -> frozenset[str]:
 class _Table:
     """The file of one version; an :class:`Operator` is made on demand."""
 
-    def __init__(self, version: str, columns: dict[str, list[Any]], rows: dict[str, list[int]]) -> None:
-        self.version = version
+    def __init__(self, columns: dict[str, list[Any]], rows: dict[str, list[int]]) -> None:
         self.columns = columns
         self.rows = rows
         self._made: dict[str, Operator] = {}
@@ -189,33 +188,26 @@ class _Table:
         return self._made[name]
 
     def _operator(self, name: str) -> Operator:
-        row = dict(zip(self.columns, self.rows[name], strict=True))
-        facts = {key: self.columns[key][index] for key, index in row.items()}
-        dtypes: list[str | None] = facts["dtypes"] or [None] * len(DTYPES)
-        by_dtype = dict(zip(DTYPES, dtypes, strict=True))
+        row = zip(self.columns.items(), self.rows[name], strict=True)
+        facts = {key: column[index] for (key, column), index in row}
+        by_dtype = dict(zip(DTYPES, facts.pop("dtypes") or [None] * len(DTYPES), strict=True))
+        read = {key: fact if fact is None or key not in _READ else _READ[key](fact) for key, fact in facts.items()}
         return Operator(
             name=name,
-            result=facts["result"],
             results_by_dtype={dtype: tuple(found.split()) for dtype, found in by_dtype.items() if found},
             refused=frozenset(dtype for dtype, found in by_dtype.items() if found == ""),
-            promotes=None if facts["promotes"] is None else tuple(facts["promotes"]),
-            shapes=_shapes(facts["shapes"]),
-            plain_shapes=_shapes(facts["plain_shapes"]),
-            elementwise=facts["elementwise"],
-            keeps_values=facts["keeps_values"],
-            keeps_vectors=facts["keeps_vectors"],
-            shares_storage=_often(facts["shares_storage"]),
-            returns_input=_often(facts["returns_input"]),
-            writes=None if facts["writes"] is None else frozenset(facts["writes"]),
-            draws_random=_often(facts["draws_random"]),
-            reads_values=_often(facts["reads_values"]),
-            raises_for_values=_often(facts["raises_for_values"]),
-            gradient=None if facts["gradient"] is None else Gradient(facts["gradient"]),
-            costly=facts["costly"],
-            alike=frozenset(facts["alike"] or ()),
-            not_read_in=_forms(facts["not_read_in"]),
-            not_raised_in=_forms(facts["not_raised_in"]),
+            **{**read, "alike": read["alike"] or frozenset()},
         )
+
+
+_READ: Mapping[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(("shares_storage", "returns_input", "draws_random", "reads_values", "raises_for_values"), Often),
+    **dict.fromkeys(("writes", "alike", "not_read_in", "not_raised_in"), frozenset),
+    **dict.fromkeys(("shapes", "plain_shapes"), lambda texts: frozenset(map(Shape, texts))),
+    "promotes": tuple,
+    "gradient": Gradient,
+}
+"""What makes a fact of its JSON, where that is another."""
 
 
 def _happens(often: Often | None, never_in: frozenset[str] | None, forms: Collection[str]) -> bool | None:
@@ -224,25 +216,11 @@ def _happens(often: Often | None, never_in: frozenset[str] | None, forms: Collec
     return not all(is_covered(form, never_in or ()) for form in forms)
 
 
-def _forms(texts: list[str] | None) -> frozenset[str] | None:
-    return None if texts is None else frozenset(texts)
-
-
-def _often(text: str | None) -> Often | None:
-    return None if text is None else Often(text)
-
-
-def _shapes(texts: list[str] | None) -> frozenset[Shape] | None:
-    return None if texts is None else frozenset(Shape(text) for text in texts)
-
-
 @cache
 def _table(version: str) -> _Table:
     """The table that answers for a version."""
-    return _measured_table(nearest(version, measured_versions()))
-
-
-@cache
-def _measured_table(version: str) -> _Table:
+    measured = nearest(version, measured_versions())
+    if measured != version:
+        return _table(measured)
     data = json.loads((_DATA / "operators" / f"{version}.json").read_text(encoding="utf-8"))
-    return _Table(version, data["columns"], data["operators"])
+    return _Table(data["columns"], data["operators"])

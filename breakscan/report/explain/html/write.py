@@ -26,7 +26,7 @@ from breakscan.explanation.compilations import CompiledFrame, GuardLine, compile
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.exports import Export
 from breakscan.explanation.frames import UncompiledFrame
-from breakscan.explanation.graphs import Generated, Graph
+from breakscan.explanation.graphs import Generated
 from breakscan.explanation.problems import Section, break_problem, causes_of, frame_problem, sections_of
 from breakscan.explanation.recompiles import Recompile
 from breakscan.model.findings import Site
@@ -134,12 +134,7 @@ _ABSENT = ("traced", "export_rules")
 def island(explanation: Explanation, files: SourceFiles) -> dict[str, Any]:
     """Return all that the page shows, as objects that JSON can hold."""
     plain = _PagePlain(files)
-    shown = replace(
-        explanation,
-        graphs=_with_room_for_code(explanation.graphs),
-        compiles=_with_room_for_guards(explanation.compiles),
-    )
-    data = {name: plain(getattr(shown, name)) for name in _FIRST}
+    data = {name: plain(getattr(explanation, name)) for name in _FIRST}
     data |= {
         "causes": {cause: ". ".join([one.why, *one.consequences]) for cause, one in _causes(explanation).items()},
         "advice": {cause: one.advice for cause, one in _causes(explanation).items()},
@@ -184,8 +179,11 @@ class _PagePlain(Plain):
 
     def __init__(self, files: SourceFiles) -> None:
         self.sources = SourceStore(files)
+        self._code_room, self._guard_room = MOST_CODE, MOST_GUARDS
 
     def __call__(self, value: Any) -> Any:
+        if type(value) is CompiledFrame:
+            value = self._with_room_for_guards(value)
         made = super().__call__(value)
         if type(value) in _WITH_WHOLE_FILE:
             for site in filter(None, (value.site, getattr(value, "failed_at", None))):
@@ -208,13 +206,29 @@ class _PagePlain(Plain):
     def _guard(self, guard: GuardLine) -> list[Any]:
         return [guard.kind, self(guard.text), self(guard.site)]
 
+    def _with_room_for_guards(self, frame: CompiledFrame) -> CompiledFrame:
+        """The compilation without the guards for which there is no room; their number stays."""
+        guards = []
+        for guard in frame.guards:
+            self._guard_room -= len(guard.kind) + len(guard.text)
+            if self._guard_room < 0:
+                break
+            guards.append(guard)
+        count = frame.guard_count if frame.guard_count is not None else len(frame.guards) or None
+        return replace(frame, guards=guards, guard_count=count)
+
+    def _generated(self, generated: Generated) -> Any:
+        """Generated code is left out where there is no room for it."""
+        length = len(generated.code or "")
+        code = generated.code if length <= self._code_room else None
+        self._code_room -= length if code else 0
+        return self({one.name: getattr(generated, one.name) for one in fields(generated)}) | {"code": code}
+
     special: ClassVar[Mapping[type, Callable[[Any, Any], Any]]] = {
         Site: _site,
         Caller: _caller,
         GuardLine: _guard,
-        Generated: lambda plain, made: (
-            plain({one.name: getattr(made, one.name) for one in fields(made)}) | {"code": made.code}
-        ),
+        Generated: _generated,
     }
 
 
@@ -226,37 +240,6 @@ def _causes(explanation: Explanation) -> dict[int, Problem]:
     problems = [problem for problem in explanation.problems if problem.kind is ProblemKind.RECOMPILES]
     groups = causes_of(explanation.recompiles)
     return {group[0].cause: problem for group, problem in zip(groups, problems, strict=True)}
-
-
-def _with_room_for_code(graphs: Iterable[Graph]) -> list[Graph]:
-    """The graphs, without the generated code for which there is no room."""
-    room = MOST_CODE
-
-    def kept(generated: Generated) -> Generated:
-        nonlocal room
-        length = len(generated.code or "")
-        if length > room:
-            return replace(generated, code=None)
-        room -= length
-        return generated
-
-    return [replace(graph, generated=tuple(kept(generated) for generated in graph.generated)) for graph in graphs]
-
-
-def _with_room_for_guards(compiles: Iterable[CompiledFrame]) -> list[CompiledFrame]:
-    """The compilations, without the guards for which there is no room; their number stays."""
-    room = MOST_GUARDS
-    shown = []
-    for frame in compiles:
-        guards = []
-        for guard in frame.guards:
-            room -= len(guard.kind) + len(guard.text)
-            if room < 0:
-                break
-            guards.append(guard)
-        count = frame.guard_count if frame.guard_count is not None else len(frame.guards) or None
-        shown.append(replace(frame, guards=guards, guard_count=count))
-    return shown
 
 
 def _program(argv: Sequence[str]) -> str:
