@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from functools import cache
 from typing import Any, Union, get_args, get_origin, get_type_hints
@@ -104,10 +104,13 @@ def _dataclass(kind: type) -> Decoder:
         hints = get_type_hints(kind)
         return [decoder(hints[field.name]) for field in fields(kind)]
 
+    needed = sum(one.default is MISSING and one.default_factory is MISSING for one in fields(kind))
+
     def decode(value: Any) -> Any:
-        if type(value) is not list:
+        # An earlier version wrote no values of fields that have come since, which have a default.
+        if type(value) is not list or not needed <= len(value) <= len(fields(kind)):
             raise ValueError(f"{value!r:.80} is no {kind.__name__}")
-        return kind(*[part(item) for part, item in zip(parts(), value, strict=True)])
+        return kind(*[part(item) for part, item in zip(parts(), value, strict=False)])
 
     return decode
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from breakscan.model.dataclass_json import decoder
 from breakscan.recording.recording import RecordingWriter
 from breakscan.recording.session import FORMAT, MANIFEST, Manifest
 from breakscan.report.formats import EXPLAIN
@@ -54,3 +55,16 @@ def test_a_manifest_with_such_a_number_is_none(breakscan: Run, folder: Path, nam
     done = breakscan("report", "recording")
     assert (done.status, "Traceback" in done.err) == (2, False)
     assert "run.json is damaged" in done.err
+
+
+@dataclass
+class Counted:
+    name: str
+    count: int | None = None
+
+
+def test_a_field_that_came_later_may_be_missing() -> None:
+    assert decoder(Counted)(["a"]) == Counted("a")
+    for values in ([], ["a", 1, 2], ["a", "b"]):
+        with pytest.raises(ValueError, match=r"'b'|Counted"):
+            decoder(Counted)(values)
