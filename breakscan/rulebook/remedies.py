@@ -32,6 +32,7 @@ NESTED = "nested_graph_breaks"
 ASKS_FOR_NAMES = "BRK504"
 """With NESTED, torch 2.13 calls ``globals()`` in a caller of the function that asks, which may be another file's."""
 DECIDE_OUTSIDE, COMPUTE_OUTSIDE, ASSERT = "decide-outside", "compute-outside", "assert-in-graph"
+CALL_OUTSIDE = "call-outside"
 
 
 @cache
@@ -57,7 +58,8 @@ def remedies_at(rule: Rule, module: SourceModule, site: Site, *, returns: bool) 
     decides; ``returns`` as of :func:`needed_at`."""
     if leaves_loop(module, site):
         return (LEAVE_LOOP,)
-    names = []
+    line = line_of_record(module, site) if _CAPTURES[0] in rule.flags else None
+    names = [] if line is None else [f"{CALL_OUTSIDE} {line}"]
     for name in (name for name in rule.flags if name in remedy_table()):
         is_sized = "shape" in name
         need = needed_at(module, site, returns=returns, sized=is_sized) if name in _CAPTURES else None
@@ -80,7 +82,7 @@ def rule_remedies(rule: Rule, mode: Mode, at_site: tuple[str, ...] = ()) -> tupl
     kept = at_site if mode is Mode.DEFAULT else () if mode.exports else (LEAVE_LOOP,)
     entries = [entry.partition(" ") for entry in at_site if entry in kept]
     others = [remedy(name, line=line) for name, _, line in entries if name in remedy_table()]
-    if others and others[0].name in (LEAVE_LOOP, DECIDE_OUTSIDE, COMPUTE_OUTSIDE, ASSERT):
+    if others and others[0].name in (LEAVE_LOOP, CALL_OUTSIDE, DECIDE_OUTSIDE, COMPUTE_OUTSIDE, ASSERT):
         # Python needs the value: what keeps it a tensor moves the break to that line.
         return (replace(others[0], rewrites=others[0].rewrites or rule.rewrites), *others[1:])
     return (instead, *others)
@@ -136,6 +138,23 @@ def line_of_test(module: SourceModule, node: ast.AST, *, raises: bool = False) -
     is_test = isinstance(parent, ast.If | ast.IfExp) and (parent is node or child is parent.test)
     only_raises = isinstance(parent, ast.If) and isinstance(parent.body[-1], ast.Raise)
     return getattr(parent, "lineno", None) if is_test and only_raises is raises else None
+
+
+def line_of_record(module: SourceModule, site: Site) -> int | None:
+    """The line of the statement that calls a method with the value at a site, as of a list or of a meter, if the code
+    around it uses nothing else of the object than such calls."""
+    around = [node for _, node in nodes_around(site, module)]
+    statement = next((node for node in reversed(around) if isinstance(node, ast.stmt)), None)
+    own = next((node for node in reversed(around) if isinstance(node, Definition)), None)
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if own is None or not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func in around:
+        return None
+    owner, parents = call.func.value, _uses(module.tree).parents
+    name = ast.unparse(owner)
+    same = [one for one in ast.walk(own) if isinstance(one, ast.Name | ast.Attribute) and ast.unparse(one) == name]
+    calls = [parents[parents[one]] for one in same]
+    is_alone = all(isinstance(one, ast.Call) and isinstance(parents[one], ast.Expr) for one in calls)
+    return call.lineno if same and is_alone and _root(owner) != "torch" else None
 
 
 def leaves_loop(module: SourceModule, site: Site) -> bool:
