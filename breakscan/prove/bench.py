@@ -1,21 +1,21 @@
-"""The pipeline of ``bench``: from a program to the measurements of each variant."""
+"""The pipeline of ``bench``: from a program to the measurements of each variant, and which one to choose."""
 
 from __future__ import annotations
 
+import math
 import statistics
 import tempfile
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from breakscan.explanation.explanation import Explanation
 from breakscan.prove import faster as measure
-from breakscan.prove.bench_result import OWN, Bench, BenchRow, Eager, MeasurementStatus, best_of, pays_after
 from breakscan.prove.call_runs import CompiledResult
 from breakscan.prove.candidate import Candidate, MeasuringProgress, MeasuringStep, Say
-from breakscan.prove.faster import PROCESSES, Ratio, Unsteady
+from breakscan.prove.faster import LEAST, PROCESSES, Ratio, Unsteady, apart, is_faster
 from breakscan.prove.fork_server import DYNAMO, INDUCTOR, ForkServerProcess
 from breakscan.prove.observation import NothingToMeasure, Observation, ObservationKind, environment_of, notes_of
 from breakscan.prove.original import (
@@ -28,10 +28,116 @@ from breakscan.prove.original import (
     running_original,
 )
 from breakscan.prove.process import WorkerProcess
-from breakscan.prove.protocol import Choices, CompileChoice, CompileOption, Stage, StepKind
+from breakscan.prove.protocol import Choices, Stage, StepKind, TimedStep
 from breakscan.prove.step_timer import StepTimer
 from breakscan.prove.worker import UserProgram, Worker, WorkerError, Workers, interrupted_once
 from breakscan.recording.records import CompileTimed, Record
+
+OWN = "program's own"
+"""The label of the variant in which the program itself compiles."""
+
+
+class MeasurementStatus(str, Enum):
+    """The outcome of a variant in one word."""
+
+    MEASURED = "measured"
+    FAILED = "failed"
+    DIFFERS = "differs"
+    """It was measured, and its results differ from those of eager code."""
+    UNSTEADY = "unsteady"
+    """It is compiled again and again."""
+    SKIPPED = "skipped"
+
+
+@dataclass(slots=True)
+class BenchRow:
+    """The measurements of one variant; None and empty values were not measured.
+
+    ``stage`` is the stage that failed, and ``problem`` the reason; or what differs, what is compiled again, or why it
+    was not run.  ``kernels`` are those of a step, by kind; ``compile_seconds`` has ``total`` and the stages in it;
+    ``startup_seconds`` pass before that, for the import of the compiler; ``compiling_seconds`` are those that the first
+    calls take longer than later ones, from empty caches; ``busy`` says that other programs had the cores meanwhile;
+    ``ratio`` says how many times as fast as eager a step is, measured in ``processes`` processes; ``pays_after_calls``
+    counts from the first call."""
+
+    variant: Candidate
+    status: MeasurementStatus
+    stage: Stage | None = None
+    problem: Observation | None = None
+    same_as: str | None = None
+    breaks: int | None = None
+    recompiles: int | None = None
+    graphs: int | None = None
+    eager_frames: int | None = None
+    kernels: Mapping[str, int] = field(default_factory=dict)
+    compile_seconds: Mapping[str, float] = field(default_factory=dict)
+    startup_seconds: float = 0.0
+    busy: bool = False
+    first_call_seconds: float | None = None
+    compiling_seconds: float | None = None
+    step_seconds: float | None = None
+    ratio: Ratio | None = None
+    processes: int | None = None
+    memory_bytes: int | None = None
+    pays_after_calls: int | None = None
+
+    @property
+    def label(self) -> str:
+        """The label of the variant."""
+        return self.variant.label
+
+    @property
+    def is_own(self) -> bool:
+        """Return True if the program compiles as it does by itself."""
+        return self.variant.options is None
+
+    @property
+    def spent_on_compiling(self) -> float | None:
+        """The same with the import of the compiler."""
+        return None if self.compiling_seconds is None else self.startup_seconds + self.compiling_seconds
+
+    @property
+    def eager_seconds(self) -> float | None:
+        """The time of an eager step in the same rounds."""
+        return None if self.ratio is None or self.step_seconds is None else self.step_seconds * self.ratio.median
+
+
+@dataclass(frozen=True, slots=True)
+class Eager:
+    """The program run without a compiler, the baseline of all variants."""
+
+    first_call_seconds: float
+    step_seconds: float
+    memory_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """The result of one command.
+
+    ``same`` is the ratio of two processes that both run eager, ``step`` what was timed.  ``best`` is the label of the
+    variant to choose, None if none is faster than eager; ``as_fast`` are those within noise of the fastest.
+    ``backward`` are the callables whose backward pass the program runs; ``write`` is the code to write for the best,
+    None if the program already does so."""
+
+    argv: tuple[str, ...]
+    environment: Mapping[str, str]
+    callables: Mapping[str, int]
+    backward: frozenset[str]
+    rows: tuple[BenchRow, ...]
+    eager: Eager | None = None
+    same: Ratio | None = None
+    notes: tuple[Observation, ...] = ()
+    interrupted: bool = False
+    step: TimedStep | None = None
+    best: str | None = None
+    as_fast: tuple[str, ...] = ()
+    write: str | None = None
+
+    def row(self, label: str | None) -> BenchRow | None:
+        """Returns the row with this label."""
+        return next((row for row in self.rows if row.label == label), None)
+
 
 LONGEST = 8.0
 """Seconds of timing."""
@@ -42,17 +148,13 @@ LADDER = ("eager", "aot_eager", INDUCTOR, "cudagraphs")
 MODES = ("default", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune")
 """The modes that ``torch.compile`` documents."""
 AUTOTUNE = "max-autotune"
-_CUDA_GRAPHS = "triton.cudagraphs"
 _NEEDS_GPU = ("cudagraphs",)
 
 
 @dataclass(frozen=True, slots=True)
 class WantedVariants:
-    """The variants to try.
-
-    ``backends`` and ``modes`` are names, None for all that exist. Without ``autotune``, modes that take minutes are
-    left out; without ``dynamic``, dynamic shapes are.
-    """
+    """The variants to try. ``backends`` and ``modes`` are names, None for all that exist. Without ``autotune``, modes
+    that take minutes are left out; without ``dynamic``, dynamic shapes are."""
 
     backends: tuple[str, ...] | None = None
     modes: tuple[str, ...] | None = None
@@ -60,36 +162,11 @@ class WantedVariants:
     dynamic: bool = True
 
 
-def _choice_of(variant: Candidate, choices: Choices) -> CompileChoice | None:
-    """The choice that a variant results in; None where the program's own is not the same for all callables."""
-    given: Mapping[str, Any] | None = variant.options
-    if given is None:
-        first, *others = choices.chosen
-        return first if all(other == first for other in others) else None
-    options = choices.modes.get(given.get("mode", "default"), {})
-    return CompileChoice(given.get("backend", INDUCTOR), options, given.get("dynamic"), given.get("fullgraph", False))
-
-
-def _kept(choices: Choices) -> dict[str, CompileOption]:
-    """The arguments that the program passes to ``torch.compile`` besides a backend and its options. All variants keep
-    them.
-    """
-    kept: dict[str, CompileOption] = {}
-    fullgraph = {one is not None and one.fullgraph for one in choices.chosen}
-    dynamic = {one.dynamic if one else None for one in choices.chosen}
-    if fullgraph == {True}:
-        kept["fullgraph"] = True
-    if len(dynamic) == 1 and (value := dynamic.pop()) is not None:
-        kept["dynamic"] = value
-    return kept
-
-
 def planned(wanted: WantedVariants, choices: Choices) -> tuple[Candidate, ...]:
-    """Returns all variants, the program's own first. Raises NothingToMeasure if
-    torch lacks a backend or mode that is asked for."""
+    """Returns all variants, the program's own first.  Raises NothingToMeasure if torch lacks one that is asked for."""
     _require(wanted.backends, choices.all_backends, "backend", "torch._dynamo.register_backend adds one")
-    _require(wanted.modes, list(choices.modes), "mode", "those of inductor are meant")
-    kept = _kept(choices)
+    _require(wanted.modes, choices.modes, "mode", "those of inductor are meant")
+    kept = choices.kept
     variants = [Candidate(OWN)]
     for backend in wanted.backends or dict.fromkeys((*LADDER, *choices.backends)):
         if backend == INDUCTOR:
@@ -112,26 +189,17 @@ def _require(names: Sequence[str] | None, known: Sequence[str], what: str, more:
             raise NothingToMeasure(f"there is no {what} {name!r}: torch has {', '.join(sorted(known))} ({more})")
 
 
-def doubles(variants: Sequence[Candidate], choices: Choices) -> dict[str, BenchRow]:
-    """Returns the variants that are not run, by label: those that ``torch.compile`` treats like another one, and those
-    that need a GPU if there is none."""
+def doubles(
+    variants: Sequence[Candidate], cuda: bool, key_of: Callable[[Candidate], str | None]
+) -> dict[str, BenchRow]:
+    """The variants that are not run, by label: those with the key of another one, and those that need a GPU."""
     found: dict[str, BenchRow] = {}
     seen: dict[str, str] = {}
     for variant in variants:
-        label = variant.label
-        if not choices.cuda and variant.options and variant.options.get("backend") in _NEEDS_GPU:
-            found[label] = _skipped(variant, None, ObservationKind.NEEDS_CUDA)
-            continue
-        choice = _choice_of(variant, choices)
-        if choice is None:
-            continue
-        # Without tensors on a GPU there are no CUDA graphs.
-        left_out = () if choices.cuda else (_CUDA_GRAPHS,)
-        options = {name: value for name, value in sorted(choice.options.items()) if name not in left_out}
-        key = repr(replace(choice, options=options))
-        if key in seen:
-            found[label] = _skipped(variant, seen[key], ObservationKind.SAME_CHOICE)
-        seen.setdefault(key, label)
+        if not cuda and variant.options and variant.options.get("backend") in _NEEDS_GPU:
+            found[variant.label] = _skipped(variant, None, ObservationKind.NEEDS_CUDA)
+        elif (key := key_of(variant)) is not None and seen.setdefault(key, variant.label) != variant.label:
+            found[variant.label] = _skipped(variant, seen[key], ObservationKind.SAME_CHOICE)
     return found
 
 
@@ -140,8 +208,7 @@ def _skipped(variant: Candidate, same_as: str | None, why: ObservationKind) -> B
 
 
 def write_for(row: BenchRow, callables: Sequence[str], asked: bool) -> str | None:
-    """Returns the code for a variant; None if the program already compiles this way, unless ``--compile`` asked for
-    it."""
+    """Returns the code for a variant; None if the program already compiles so, unless ``--compile`` asked for it."""
     options = row.variant.options
     if options is None and not asked:
         return None
@@ -154,12 +221,9 @@ def write_for(row: BenchRow, callables: Sequence[str], asked: bool) -> str | Non
 
 
 def bench(program: UserProgram, wanted: WantedVariants, say: Say) -> Bench:
-    """Runs the program several times, and writes nothing.
-
-    ``say`` is called with the progress. SIGINT or SIGTERM ends the run, which returns what is measured until then.
-    Raises NothingToMeasure if the program cannot be measured, or torch lacks a backend or mode that is asked for, and
-    WorkerError if it cannot be run.
-    """
+    """Runs the program several times, and writes nothing. ``say`` is called with the progress. SIGINT or SIGTERM ends
+    the run, which returns what is measured until then. Raises NothingToMeasure if the program cannot be measured, or
+    torch lacks a backend or mode that is asked for, and WorkerError if it cannot be run."""
     temporary = tempfile.TemporaryDirectory(prefix="breakscan-bench-", ignore_cleanup_errors=True)
     measured: _Bench | None = None
     was_interrupted = False
@@ -177,19 +241,17 @@ def bench(program: UserProgram, wanted: WantedVariants, say: Say) -> Bench:
 
 
 class _Bench:
-    """Runs the variants of a program, next to eager steps of the same process.
-
-    ``same`` is the ratio of two eager processes.  ``steps`` are the seconds of eager steps; those of later processes
-    are added.
-    """
+    """Runs the variants of a program, next to eager steps of the same process.  ``same`` is the ratio of two eager
+    processes.  ``steps`` are the seconds of eager steps; those of later processes are added."""
 
     def __init__(self, original: Original, wanted: WantedVariants, say: Say) -> None:
         """Times eager steps.  Raises WorkerError and NothingToMeasure."""
         first, second = original.first, original.second
         self.original = original
         self.say = say
-        self.choices = second.ask(WorkerProcess.choices)
-        self.variants = planned(wanted, self.choices)
+        choices = second.ask(WorkerProcess.choices)
+        self.variants = planned(wanted, choices)
+        self._skipped = doubles(self.variants, choices.cuda, lambda one: second.ask(WorkerProcess.choice, one.options))
         self.rows: list[BenchRow] = []
         self.device = ""
         self._started: dict[str, Worker] = {}
@@ -206,9 +268,8 @@ class _Bench:
 
     def run(self) -> None:
         """Tries all variants, then repeats those that matter."""
-        skipped = doubles(self.variants, self.choices)
         for number, variant in enumerate(self.variants, 1):
-            self.rows.append(skipped.get(variant.label) or self._measured(variant, number))
+            self.rows.append(self._skipped.get(variant.label) or self._measured(variant, number))
         self._run_again()
 
     def _measured(self, variant: Candidate, number: int) -> BenchRow:
@@ -218,7 +279,7 @@ class _Bench:
         def say(step: MeasuringStep) -> None:
             self.say(MeasuringProgress(step, variant.label, number, len(self.variants)))
 
-        self._row = BenchRow(variant, MeasurementStatus.MEASURED)
+        row = BenchRow(variant, MeasurementStatus.MEASURED)
         say(MeasuringStep.RUN)
         self._started[variant.label] = worker = self.original.workers.start(variant)
         try:
@@ -229,24 +290,23 @@ class _Bench:
                     raise _Stopped(MeasurementStatus.FAILED, Stage.RUN_TIME, problem)
                 compile_as(worker, variant)
                 say(MeasuringStep.COMPILE)
-                explanation = self._compile(worker)
+                explanation = self._compile(row, worker)
                 say(MeasuringStep.TIME)
-                self._time(worker, explanation)
+                self._time(row, worker, explanation)
         except _Stopped as stopped:
-            status, stage, problem = stopped.args
-            self._row = replace(self._row, status=status, stage=stage, problem=problem)
+            row.status, row.stage, row.problem = stopped.args
         except WorkerError as error:
-            failed, stage = MeasurementStatus.FAILED, error.stage or Stage.RUN_TIME
-            self._row = replace(self._row, status=failed, stage=stage, problem=_error(error.first_line))
-        return self._row
+            row.status, row.stage = MeasurementStatus.FAILED, error.stage or Stage.RUN_TIME
+            row.problem = _error(error.first_line)
+        return row
 
-    def _compile(self, worker: Worker) -> Explanation:
+    def _compile(self, row: BenchRow, worker: Worker) -> Explanation:
         """Runs the calls compiled.  Returns what was recorded."""
         result = None
         try:
             result = self.original.run_compiled(worker, patient=False)
         finally:
-            explanation = self._explain(worker, result)
+            explanation = self._explain(row, worker, result)
         if result.failure is not None:
             raise _Stopped(MeasurementStatus.FAILED, result.failure.stage, _error(result.failure.text))
         if any(frame.over_limit for frame in explanation.frames):
@@ -259,7 +319,7 @@ class _Bench:
             raise _Stopped(MeasurementStatus.DIFFERS, Stage.RESULTS, observation)
         return explanation
 
-    def _explain(self, worker: Worker, result: CompiledResult | None) -> Explanation:
+    def _explain(self, row: BenchRow, worker: Worker, result: CompiledResult | None) -> Explanation:
         """Returns what was recorded, also for failed runs."""
         explanation, processes = explained(worker, (), {})
         self.device = self.device or explanation.device or ""
@@ -267,40 +327,34 @@ class _Bench:
         if result is None and not stages["total"]:
             # The process ended before anything was recorded.
             return explanation
-        self._row = replace(self._row, **counts_of(explanation), compile_seconds=stages)
+        for name, count in counts_of(explanation).items():
+            setattr(row, name, count)
+        row.compile_seconds = stages
         if result is not None and result.failure is None:
             startup = self.original.workers.server.startup_seconds
             # Those are imported that the variant needs.
             parts = (DYNAMO, INDUCTOR) if "inductor" in stages else (DYNAMO,)
-            self._row = replace(
-                self._row,
-                kernels=kernels_of_step(explanation, result.calls_each),
-                first_call_seconds=result.first_call_seconds,
-                compiling_seconds=result.compiling_seconds,
-                startup_seconds=sum(startup.get(part, 0.0) for part in parts),
-                busy=result.busy,
-            )
+            row.startup_seconds = sum(startup.get(part, 0.0) for part in parts)
+            row.kernels = kernels_of_step(explanation, result.calls_each)
+            row.first_call_seconds, row.compiling_seconds = result.first_call_seconds, result.compiling_seconds
+            row.busy = result.busy
             if result.busy:
                 self.note(Observation(ObservationKind.BUSY))
         return explanation
 
-    def _time(self, worker: Worker, explanation: Explanation) -> None:
+    def _time(self, row: BenchRow, worker: Worker, explanation: Explanation) -> None:
         try:
-            step, ratio = self.timed(worker, LONGEST)
+            row.step_seconds, row.ratio = self.timed(worker, LONGEST)
         except Unsteady as error:
             if error.name == StepKind.EAGER:
                 observation = Observation(ObservationKind.COMPILES_WHILE_EAGER)
                 raise _Stopped(MeasurementStatus.FAILED, Stage.RUN_TIME, observation) from None
             raise _recompiling(explanation, ObservationKind.RECOMPILES_WHILE_TIMED) from None
-        memory = worker.ask(StepTimer.memory, StepKind.COMPILED)
-        row = replace(self._row, processes=1, step_seconds=step, ratio=ratio, memory_bytes=memory)
-        self._row = replace(row, pays_after_calls=pays_after(row, self.same))
+        row.processes, row.memory_bytes = 1, worker.ask(StepTimer.memory, StepKind.COMPILED)
 
     def _run_again(self) -> None:
         """Repeats the variants that the reader relies on in more processes: the program's own, and the one to choose.
-
-        The variant to choose may change as a result.
-        """
+        The variant to choose may change as a result."""
         done: set[str] = set()
         while True:
             best, _ = best_of(self.rows, self.same)
@@ -311,11 +365,10 @@ class _Bench:
                 return
             for row in again:
                 done.add(row.label)
-                self.rows[self.rows.index(row)] = self._again(row)
+                self._again(row)
 
-    def _again(self, row: BenchRow) -> BenchRow:
-        """Returns the row with the measurements of further processes.  If one fails, that is noted, and the row is not
-        changed."""
+    def _again(self, row: BenchRow) -> None:
+        """Adds the measurements of further processes, or a note where one fails."""
         assert row.ratio is not None
         assert row.step_seconds is not None
         original, found = self.original, [(row.step_seconds, row.ratio)]
@@ -330,25 +383,21 @@ class _Bench:
         except (WorkerError, Unsteady) as error:
             text = error.first_line if isinstance(error, WorkerError) else "it is compiled again while it is timed"
             self.note(Observation(ObservationKind.ONE_PROCESS, text, (row.label,)))
-            return row
+            return
         steps, ratios = zip(*found, strict=True)
-        row = replace(
-            row,
-            processes=PROCESSES,
-            step_seconds=statistics.geometric_mean(steps),
-            ratio=measure.ratio_of_processes(ratios),
-        )
-        return replace(row, pays_after_calls=pays_after(row, self.same))
+        row.processes, row.step_seconds = PROCESSES, statistics.geometric_mean(steps)
+        row.ratio = measure.ratio_of_processes(ratios)
 
     def result(self, was_interrupted: bool) -> Bench:
         """Returns the measurements so far."""
         about = self.original.about
         best, as_fast = best_of(self.rows, self.same)
+        for row in self.rows:
+            row.pays_after_calls = pays_after(row, self.same)
         left = [_skipped(one, None, ObservationKind.INTERRUPTED) for one in self.variants[len(self.rows) :]]
-        callables = {one.name: one.calls for one in about.callables}
-        asked = bool(self.original.workers.program.requests.compile)
+        callables, program = {one.name: one.calls for one in about.callables}, self.original.workers.program
         return Bench(
-            argv=self.original.workers.program.argv,
+            argv=program.argv,
             environment=environment_of(about, self.device),
             callables=callables,
             backward=about.with_backward,
@@ -360,12 +409,11 @@ class _Bench:
             interrupted=was_interrupted,
             best=best.label if best else None,
             as_fast=tuple(row.label for row in as_fast),
-            write=None if best is None else write_for(best, [one.name for one in about.callables], asked),
+            write=None if best is None else write_for(best, list(callables), bool(program.requests.compile)),
         )
 
     def timed(self, worker: Worker, longest: float) -> tuple[float, Ratio]:
-        """The seconds of a compiled step of a worker, timed for so long at most, and its ratio to an eager one. Raises
-        Unsteady and WorkerError."""
+        """The seconds of a compiled step, and its ratio to an eager one.  Raises Unsteady and WorkerError."""
         self.original.time_alike(worker)
         rounds = measure.next_to_eager(worker, longest, self.same)
         self.steps += rounds.seconds[StepKind.EAGER]
@@ -410,3 +458,55 @@ FAR = 1.25
 def is_worth_repeating(row: BenchRow) -> bool:
     """Returns whether further processes can show anything else than the first one."""
     return row.ratio is not None and row.ratio.high > 1 / FAR
+
+
+AS_CHEAP = 1.25
+"""The program's own variant is kept if its cold cost is at most this many times that of the cheapest variant."""
+
+
+def pays_after(row: BenchRow, same: Ratio) -> int | None:
+    """Returns the number of calls, including the first, after which the time spent on compiling is recovered. Returns
+    None if a step is not faster than eager."""
+    spent = row.spent_on_compiling
+    if row.ratio is None or row.eager_seconds is None or row.step_seconds is None or spent is None:
+        return None
+    if row.busy or row.ratio.is_noisy or not is_faster(row.ratio, same):
+        return None
+    return max(1, math.ceil(spent / (row.eager_seconds - row.step_seconds)))
+
+
+def best_of(rows: Sequence[BenchRow], same: Ratio) -> tuple[BenchRow | None, tuple[BenchRow, ...]]:
+    """Returns the variant to choose, and all that are as fast within noise, including it. It is the one whose first
+    calls cost least, or the program's own if that costs about as little. Returns None if none is faster than eager."""
+    faster = [
+        row
+        for row in rows
+        if row.status is MeasurementStatus.MEASURED and row.ratio is not None and is_faster(row.ratio, same)
+    ]
+    if not faster:
+        return None, ()
+    fastest = max(faster, key=lambda row: _ratio(row).low)
+    least = max(LEAST, apart(same))
+    as_fast = [row for row in faster if not is_slower(row, fastest, least)]
+    cheapest = min(as_fast, key=_cost)
+    own = next((row for row in as_fast if row.is_own), None)
+    best = own if own is not None and _cost(own) <= AS_CHEAP * _cost(cheapest) else cheapest
+    return best, tuple(as_fast)
+
+
+def is_slower(row: BenchRow, fastest: BenchRow, least: float) -> bool:
+    """Returns whether a variant is slower than another. Each was timed against eager runs in its own process. A machine
+    that was faster at that time changes the ratio, and it changes the step as well, so both have to agree."""
+    if row.step_seconds is None or fastest.step_seconds is None:
+        return False
+    by_ratio = _ratio(fastest).low > least * _ratio(row).high
+    return by_ratio and row.step_seconds > least * fastest.step_seconds
+
+
+def _ratio(row: BenchRow) -> Ratio:
+    assert row.ratio is not None
+    return row.ratio
+
+
+def _cost(row: BenchRow) -> float:
+    return row.spent_on_compiling or 0.0

@@ -57,15 +57,13 @@ class CallResult:
     value than before, as text: the type of a number or container, empty for a tensor.  ``aliases`` has the input, part
     of the state or earlier output with which an output, or a tensor that the call put into the state, shares memory;
     ``replaced`` are the paths of the state at which there is another tensor or container than before, ``rng`` holds
-    digests.  ``outside`` is what files and the environment hold after the call, ``printed`` the text that
-    it printed.
+    digests.  ``outside`` is what files and the environment hold after the call, ``printed`` the text that it printed.
 
     ``shapes`` are those of the tensors of which only a sample is kept.
 
     ``error`` is the type of the exception, if there was one, ``error_text`` its message, and ``raised_at`` holds the
     file and line of each of its frames; ``no_backward`` says why there are no gradients.  ``seconds`` and
-    ``backward_seconds`` are those of the call and of its backward pass, up to the end of the device's work.
-    """
+    ``backward_seconds`` are those of the call and of its backward pass, up to the end of the device's work."""
 
     error: str | None = None
     error_text: str = ""
@@ -116,8 +114,7 @@ def sample_positions(count: int) -> Tensor:
 
 
 def sample_of(tensor: Tensor) -> Tensor:
-    """Some elements of a large floating-point tensor, its largest, its smallest and its root mean square; another
-    tensor itself."""
+    """Some elements of a large tensor of floats, its largest, smallest and root mean square; another tensor itself."""
     # Those of one byte have no order.
     is_float = tensor.is_floating_point() and tensor.element_size() > 1
     if (
@@ -134,8 +131,7 @@ def sample_of(tensor: Tensor) -> Tensor:
 
 
 def leaves(result: object, path: str = "output", around: tuple[int, ...] = ()) -> Iterator[tuple[str, object]]:
-    """A result and its parts with their paths: of containers, dataclasses, other objects and closures.  ``around`` has
-    the ids of those that it is in."""
+    """A result and its parts by path.  ``around`` has the ids of those that it is in."""
     yield path, result
     inside: Iterable[tuple[str, object]] = ()
     if id(result) in around or isinstance(result, (torch.Tensor, torch.nn.Module, type)):
@@ -165,8 +161,7 @@ def differentiable(result: object) -> list[Tensor]:
 
 
 PERIOD = 1_000_003
-"""The random numbers of a direction, which are repeated in a larger one.  As that is a prime, no two rows get the same
-ones."""
+"""The random numbers of a direction, repeated in a larger one.  No two rows get the same ones: it is a prime."""
 
 
 def projections(result: object) -> tuple[list[Tensor], list[Tensor]]:

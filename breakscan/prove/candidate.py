@@ -45,11 +45,10 @@ ALL = "all"
 class Candidate:
     """Anything that changes how the program runs: a way to compile it, settings, edits of its files, or none of these.
 
-    ``label`` names it, as the name of a patch, settings as they were given, or ``net.py:12+20 where``.
-    ``options`` are keyword arguments of ``torch.compile``, None for the program's own; ``settings`` belong to the
-    compiler's configurations (``dynamo.capture_scalar_outputs``).  ``texts`` holds the old and the new text of each
-    file, and ``lines`` where the lines of the new text come from, both by absolute path.  The rest is known of rewrites
-    alone."""
+    ``label`` names it, as the name of a patch, settings as they were given, or ``net.py:12+20 where``.  ``options`` are
+    keyword arguments of ``torch.compile``, None for the program's own; ``settings`` belong to the compiler's
+    configurations (``dynamo.capture_scalar_outputs``).  ``texts`` holds the old and the new text of each file, and
+    ``lines`` where the lines of the new text come from, both by absolute path.  The rest is known of rewrites alone."""
 
     label: str
     options: Mapping[str, CompileOption] | None = None

@@ -1,8 +1,7 @@
 """Captures the first calls of each outermost compiled callable of the program, with the state that they reach.
 
 ``torch.compile`` is hooked: each callable that it returns is replaced by another one.  The program's own calls run
-eager, and nothing is compiled before the calls are measured.
-"""
+eager, and nothing is compiled before the calls are measured."""
 
 from __future__ import annotations
 
@@ -73,6 +72,11 @@ class CompileHook:
         finally:
             self._paused = False
 
+    def context_of(self, fn: Callable[..., object], options: Mapping[str, CompileOption]) -> Any:
+        """The arguments of ``torch.compile``, as Dynamo keeps them."""
+        self.compile(fn, options)
+        return self._contexts[-1]
+
     def remove_timers(self) -> None:
         """Removes the recorder's hooks from what ``torch.compile`` made: they would be timed, too."""
         for context in self._contexts:
@@ -100,12 +104,9 @@ def disguise(ours: Any, original: Any) -> None:
 
 @dataclass(slots=True)
 class CapturedCall:
-    """One call: its arguments, the values in them, and the modes that it ran in.
-
-    ``state`` is the state that the call found besides its inputs, kept for a first call only: later calls often find
-    another one.  ``has_returned`` says that the program has its result, ``backward`` that the program ran the backward
-    pass of it.
-    """
+    """One call: its arguments, the values in them, and the modes that it ran in.  ``state`` is the state that the call
+    found besides its inputs, kept for a first call only: later calls often find another one.  ``has_returned`` says
+    that the program has its result, ``backward`` that the program ran the backward pass of it."""
 
     args: tuple[object, ...]
     kwargs: dict[str, object]
@@ -119,11 +120,8 @@ class CapturedCall:
 
 @dataclass(slots=True)
 class CapturedCallable:
-    """One compiled callable.
-
-    ``original`` is what was compiled, ``compiled`` what ``torch.compile`` returned for it.  ``state`` is what its last
-    captured call could reach besides its inputs.
-    """
+    """One compiled callable.  ``original`` is what was compiled, ``compiled`` what ``torch.compile`` returned for it.
+    ``state`` is what its last captured call could reach besides its inputs."""
 
     name: str
     original: Callable[..., object]
@@ -152,8 +150,7 @@ class CapturedCallable:
 
     @property
     def backward(self) -> bool:
-        """Return True if the program runs the backward pass of its results.  After the last captured call it is
-        stopped."""
+        """Return True if the program runs the backward pass of its results, as far as it got."""
         return any(call.backward for call in self.calls)
 
     @property
@@ -214,21 +211,20 @@ class LaterCalls:
         if state is None or time.monotonic() > self._until or len(self._kept) >= MOST_LATER:
             return False
         self._looked += 1
-        modules: dict[str, Module] = {}
-        given = ObjectWalk({"args": args, "kwargs": kwargs}, modules)
+        given = ObjectWalk({"args": args, "kwargs": kwargs}, {})
         plains = {path: value for path, value in state.plains_now().items() if path in state.setters}
         sizes = {path: _layout(tensor) for path, tensor in given.tensors.items()}
         hooked = {path for path, one in state.walk.layers.items() if one._forward_hooks or one._forward_pre_hooks}
-        hooked = hooked - self._hooked.setdefault(number, hooked)
+        new_hooks = sorted(hooked - self._hooked.setdefault(number, hooked))
         # Numbers that each call changes are of one kind.
         flags = {path: value for path, value in plains.items() if isinstance(value, (bool, str))}
         modes = asdict(Modes.now())
-        kind = repr((number, given.plains, sizes, flags, modes, sorted(hooked)))
+        kind = repr((number, given.plains, sizes, flags, modes, new_hooks))
         is_new = kind not in self._kinds
         self._kinds.add(kind)
         other = {path: value for path, value in plains.items() if value != state.plains.get(path)}
-        self._last = {"callable": number, "args": args, "kwargs": kwargs, "plains": other, "values": {}, "modes": modes}
-        self._last["hooked"] = sorted(hooked)
+        self._last = {"callable": number, "args": args, "kwargs": kwargs, "plains": other, "values": {}}
+        self._last |= {"modes": modes, "hooked": new_hooks}
         if is_new or self._looked <= FIRST_LATER or not self._looked & (self._looked - 1):
             values = state.now().values
             if sum(value.nbytes for value in values.values()) <= MOST_BYTES:
@@ -237,8 +233,7 @@ class LaterCalls:
         return True
 
     def kept(self) -> list[dict[str, Any]]:
-        """The number of the callable of each, its arguments, its modes, and the plain values and tensors of the state
-        that differ."""
+        """What is kept of each call: its callable, arguments and modes, and what differs of the state."""
         # Only what any process can read is kept.
         with contextlib.suppress(Exception):
             if self._last is not None:
@@ -283,9 +278,8 @@ class Capture:
 
     ``first`` is called before the first of them.  ``full`` is called, within the last of them, when there is nothing
     left to wait for; then the program is stopped.  If the last one is the only one, it is called within the next call,
-    as the program may run a backward pass before.  The program gets :data:`PATIENCE` to call what it has
-    compiled and not called yet.
-    """
+    as the program may run a backward pass before.  The program gets :data:`PATIENCE` to call what it has compiled and
+    not called yet."""
 
     def __init__(
         self,
@@ -358,8 +352,10 @@ class Capture:
         """Returns True if it is a call after all captured ones, which is looked at."""
         if len(captured.calls) < self._calls:
             if not self.captured:
+                from torch.optim.optimizer import register_optimizer_step_pre_hook
+
                 self._first()
-                self._watch_optimizers()
+                self._hooked = register_optimizer_step_pre_hook(self._stepped)
             modules: dict[str, Module] = {}
             args, kwargs = _cut_off(args), _cut_off(kwargs)
             inputs = StateSnapshot({"args": args, "kwargs": kwargs}, modules)
@@ -387,18 +383,13 @@ class Capture:
             raise ProgramStopped
         return False
 
-    def _watch_optimizers(self) -> None:
-        from torch.optim.optimizer import register_optimizer_step_pre_hook
-
-        def stepped(*_: object) -> None:
-            self.step_modes = self.step_modes or Modes.now()
-
-        self._hooked = register_optimizer_step_pre_hook(stepped)
-
     def _unhook(self) -> None:
         """Removes what watches the optimizers: a compiled step of one would not be compiled as a whole."""
         if self._hooked is not None:
             self._hooked.remove()
+
+    def _stepped(self, *_: object) -> None:
+        self.step_modes = self.step_modes or Modes.now()
 
     def _is_full(self) -> bool:
         if any(len(one.calls) < self._calls or one.may_run_backward for one in self.captured):
@@ -414,26 +405,23 @@ class Capture:
         for captured in self.captured:
             if len(captured.calls) < self._calls:
                 modules: dict[str, Module] = {}
-                last = captured.calls[-1]
-                StateSnapshot({"args": last.args, "kwargs": last.kwargs}, modules)
+                ObjectWalk({"args": captured.calls[-1].args, "kwargs": captured.calls[-1].kwargs}, modules)
                 captured.state = state_of(captured, modules)
 
 
 def state_of(captured: CapturedCallable, modules: dict[str, Module]) -> StateSnapshot:
     """The objects that the callable can reach, and the modules among its arguments."""
     subject = subject_of(captured.original)
-    owner = getattr(subject, "__self__", None)
-    roots: dict[str, object] = {"": getattr(subject, "__func__", subject)}
-    if owner is not None:
-        roots = {"self": owner, "": subject.__func__}
-    if isinstance(subject, torch.nn.Module):
-        roots = {"self": subject}
+    is_module = isinstance(subject, torch.nn.Module)
+    owner = subject if is_module else getattr(subject, "__self__", None)
+    roots = {} if owner is None else {"self": owner}
+    if not is_module:
+        roots[""] = getattr(subject, "__func__", subject)
     return StateSnapshot({**roots, **modules})
 
 
 def subject_of(original: Any) -> Any:
-    """The object that is compiled, without the wrapper that Dynamo puts around callables that have no code of the
-    user's."""
+    """The object that is compiled, without Dynamo's wrapper around callables that have no code of the user's."""
     while not hasattr(original, "__self__") and (inner := getattr(original, "__wrapped__", None)) is not None:
         if not getattr(original, "__globals__", {}).get("__name__", "").startswith("torch."):
             break
@@ -442,9 +430,7 @@ def subject_of(original: Any) -> Any:
 
 
 def _cut_off(tree: Any) -> Any:
-    """Returns the arguments with a leaf in place of each tensor that depends on earlier computations, whose backward
-    pass can run only once.
-    """
+    """The arguments with leaves in place of tensors of earlier computations: their backward pass can run only once."""
     from torch.utils._pytree import tree_leaves, tree_map
 
     def is_inner(leaf: object) -> bool:

@@ -45,8 +45,7 @@ class UnseenCode:
 
 def changed_code_ran(after: str, lines: SourceMap, executed: Collection[int]) -> bool | None:
     """Return True if any changed statement of a new text ran, or none is in a function, so that it could run during a
-    call; None if no statement has changed. ``lines`` says where the lines come from. Raises SyntaxError.
-    """
+    call; None if no statement has changed. ``lines`` says where the lines come from. Raises SyntaxError."""
     changed = _innermost(after, lines.changed_lines())
     if not changed:
         return None
@@ -61,8 +60,7 @@ def _innermost(text: str, changed: Set[int]) -> list[_Span]:
 
 def unrun(kind: UnseenKind, path: str, text: str, other: str, changed: Set[int], ran: RanCode) -> list[UnseenCode]:
     """The statements, arms, bodies and defaults on the ``changed`` lines of one text that did not run, except for
-    statements that are in the other text, too, or that depend on a test of whether the code is being compiled.
-    """
+    statements that are in the other text, too, or that depend on a test of whether the code is being compiled."""
     known = {span.code for span in _spans(ast.parse(other))}
     found = [
         (span.first, text.split("\n")[span.first - 1].strip())
@@ -138,8 +136,7 @@ def set_elsewhere(text: str) -> set[str]:
 @dataclass(frozen=True, slots=True)
 class _Span:
     """The lines of a statement's own text. Executed lines up to ``proof`` show that it ran. ``code`` is the same for
-    statements that differ only in their place and in comments.
-    """
+    statements that differ only in their place and in comments."""
 
     first: int
     last: int
@@ -181,10 +178,8 @@ def _lines(statement: ast.stmt) -> tuple[int, int, int]:
 
 def replaced_tests(before: str, after: str, lines: SourceMap) -> list[ast.expr]:
     """Returns the tested expressions of the old text of which a line has changed, and those of functions in which code
-    has moved, in source order. ``lines`` says where the lines of the new text come from. Raises SyntaxError.
-
-    A test of whether code is being compiled is not among them: the compiler decides its outcome.
-    """
+    has moved, in source order. ``lines`` says where the lines of the new text come from. Raises SyntaxError. A test of
+    whether code is being compiled is not among them: the compiler decides its outcome."""
     old, new = before.split("\n"), after.split("\n")
     tree = ast.parse(before)
     places = {origin + 1: at + 1 for at, origin in enumerate(lines.origins) if old[origin].strip() == new[at].strip()}

@@ -1,6 +1,5 @@
 """Runs captured calls compiled otherwise: with other settings, by another backend, or with some of their operations
-compiled and all others eager. That finds the operation from which on compiled results differ from eager ones.
-"""
+compiled and all others eager. That finds the operation from which on compiled results differ from eager ones."""
 
 from __future__ import annotations
 
@@ -78,10 +77,8 @@ class CompiledParts:
         settings: dict[str, CompileOption],
         part: CompiledPart | None,
     ) -> PartRun:
-        """Runs all calls compiled with these settings of Inductor. If a call is given by its number, only this one and
-        those before it of the same callable are run, and it is compared. If a part is given, only this part is
-        compiled.
-        """
+        """Runs all calls compiled with these settings of Inductor, or with only a part compiled.  Of the call with a
+        number, only those before it of the same callable are run, too."""
         import torch._inductor.config as inductor
 
         self._stop_recording()

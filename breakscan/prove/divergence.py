@@ -1,5 +1,4 @@
-"""Finds the stage of compiling and the first operation at which a compiled program differs from eager, and a setting
-with which it does not."""
+"""Finds the stage and the operation at which compiled code first differs from eager, and a setting that helps."""
 
 from __future__ import annotations
 
@@ -57,8 +56,7 @@ class _Lost(Exception):
 
 
 def find_divergence(original: Original, differences: Sequence[ResultDifference], program: Path | None) -> Divergence:
-    """Runs the call with the first difference in a further process, in parts. A minimal program is written to the file
-    ``program``."""
+    """Runs the first call that differs in a further process, in parts, and writes a minimal ``program``."""
     first: dict[object, ResultDifference] = {}
     for difference in differences:
         first.setdefault((difference.part, difference.path), difference)
@@ -116,8 +114,7 @@ class _Search:
             self.found = replace(self.found, setting=next(filter(self._agrees_with, SETTINGS), None))
 
     def _find_operation(self, backend: str) -> None:
-        """Finds the operation with which a part from the beginning starts to differ, and the shortest part that ends
-        with it and differs."""
+        """Finds the operation with which a part from the beginning starts to differ, and the shortest such part."""
         ends = [0, *(number for number, one in enumerate(self._operations, 1) if one.ends_part)]
         _, last = _bisect(0, len(ends) - 1, lambda at: self._differs(part=CompiledPart(backend, 0, ends[at])))
         self.found = replace(self.found, operation=self._operation(ends[last - 1], ends[last]))

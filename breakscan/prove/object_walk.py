@@ -1,8 +1,7 @@
 """Finds all that can be reached from some objects, with a path for each, and how to put containers back.
 
 The same walk in two processes that run the same program gives the same paths (``self.fc.weight``, ``args[0]``), by
-which values are handed from one process to the other.
-"""
+which values are handed from one process to the other."""
 
 from __future__ import annotations
 
@@ -12,6 +11,7 @@ import gc
 import io
 import itertools
 import logging
+import operator
 import sys
 import types
 import weakref
@@ -53,11 +53,8 @@ _MISSING = object()
 
 
 class ObjectWalk:
-    """All that can be reached from ``roots``.
-
-    Where ``modules`` is given, modules are put there instead of being walked into.  ``complete`` is False where the
-    walk ended early, and ``lazy`` True where there are parameters without a shape.
-    """
+    """All that can be reached from ``roots``.  Where ``modules`` is given, modules are put there and not walked into.
+    ``complete`` is False where the walk ended early, ``lazy`` True where a parameter has no shape."""
 
     def __init__(self, roots: Mapping[str, object], modules: dict[str, Module] | None) -> None:
         self.tensors: dict[str, Tensor] = {}
@@ -148,7 +145,7 @@ class ObjectWalk:
             # What a cache holds cannot be put back, but how much it holds can be compared.
             self.plains[f"{path}{CACHE_INFO}"] = thing.cache_info()[2:]
             if not thing.cache_info().currsize:
-                self.undo.append(functools.partial(_empty_cache, thing))
+                self._keep(lambda: thing.cache_info().currsize, lambda _: thing.cache_clear(), operator.eq)
             return [(path, thing.__wrapped__)]
         if _is_walked(thing):
             return [_class_of(thing), *self._of_object(path, thing)]
@@ -165,7 +162,7 @@ class ObjectWalk:
     def _of_object(self, path: str, thing: Any) -> Iterator[tuple[str, object]]:
         held = getattr(thing, "__dict__", None)
         if isinstance(held, dict):
-            self.undo.append(functools.partial(_refill_dict, held, dict(held)))
+            self._keep_contents(held)
             # Defaults only give new groups of parameters their values, with which they share tensors.
             unread = f"{path}.defaults" if _OPTIMIZER in _bases(type(thing)) else None
             yield from (one for one in self._items(held, lambda name: f"{path}.{name}") if one[0] != unread)
@@ -177,8 +174,54 @@ class ObjectWalk:
                 yield f"{path}.{name}", value
 
     def _bound(self, path: str, get: Callable[[], object], put: Callable[..., object], value: object) -> None:
-        self.undo.append(functools.partial(_rebind, get, put, value))
+        self._keep(get, put, operator.is_, value)
         self.setters[path] = put
+
+    def _keep(
+        self, get: Callable[[], Any], put: Callable[[Any], object], is_same: Callable[[Any, Any], bool], *value: object
+    ) -> None:
+        """What ``get`` returns, or the value that it is known to return, is to be put back."""
+        content = value[0] if value else get()
+
+        def undo() -> bool:
+            with contextlib.suppress(AttributeError, KeyError, ValueError):
+                if is_same(get(), content):
+                    return False
+            put(content)
+            return True
+
+        self.undo.append(undo)
+
+    def _keep_contents(self, held: dict[Any, Any] | list[Any] | deque[Any] | set[Any]) -> None:
+        copy = next((kind for kind in (dict, set) if isinstance(held, kind)), list)
+
+        def fill(contents: Any) -> None:
+            held.clear()
+            (held.extend if isinstance(held, (list, deque)) else held.update)(contents)
+
+        self._keep(functools.partial(copy, held), fill, _holds_same)
+
+    def _keep_names(
+        self,
+        held: Mapping[str, object],
+        is_state: Callable[[str, object], bool],
+        put: Callable[[str, object], object],
+        drop: Callable[[str], object],
+    ) -> dict[str, Any]:
+        """The names of an object or a class that are state, with what they hold."""
+
+        def get() -> dict[str, object]:
+            return {name: value for name, value in held.items() if is_state(name, value)}
+
+        def put_back(contents: Mapping[str, object]) -> None:
+            for name in get().keys() - contents.keys():
+                drop(name)
+            for name, value in contents.items():
+                if held.get(name, _MISSING) is not value:
+                    put(name, value)
+
+        self._keep(get, put_back, _holds_same)
+        return get()
 
     def _items(self, held: dict[Any, Any], path_of: Callable[[Any], str]) -> Iterator[tuple[str, object]]:
         """The items of a dictionary by path."""
@@ -187,10 +230,15 @@ class ObjectWalk:
             self.setters[path] = functools.partial(held.__setitem__, key)
             yield path, value
 
-    def _of_buffer(self, path: str, buffer: io.StringIO | io.BytesIO) -> None:
+    def _of_buffer(self, path: str, buffer: Any) -> None:
+        def write(content: str | bytes) -> None:
+            buffer.seek(0)
+            buffer.truncate()
+            buffer.write(content)
+
         if not buffer.closed:
             self.plains[f"{path}.getvalue()"] = buffer.getvalue()
-            self.undo.append(functools.partial(_put_back_buffer, buffer, buffer.getvalue()))
+            self._keep(buffer.getvalue, write, operator.eq)
 
     def _of_iterator(self, path: str, thing: Any) -> None:
         if isinstance(thing, itertools.count) and type(thing.__reduce__()[1][0]) is int:
@@ -203,7 +251,7 @@ class ObjectWalk:
         self.plains[path] = repr(position)
         # An iterator that has ended has no position.
         if position:
-            self.undo.append(functools.partial(_put_back_iterator, thing, position[0]))
+            self._keep(lambda: thing.__reduce__()[2:], lambda kept: thing.__setstate__(*kept), operator.eq)
 
     def _of_tensor(self, path: str, tensor: Tensor) -> Iterable[tuple[str, object]]:
         self.tensors[path] = tensor
@@ -217,32 +265,33 @@ class ObjectWalk:
     ) -> Iterable[tuple[str, object]]:
         if not isinstance(held, tuple):
             self.containers[path] = held
+            self._keep_contents(held)
         if isinstance(held, dict):
-            self.undo.append(functools.partial(_refill_dict, held, dict(held)))
             numbers = {id(key): n for n, key in enumerate(held)}
-            return self._items(held, lambda key: f"{path}[{_key(key, numbers[id(key)])}]")
+            names = {n: repr(key) if isinstance(key, (str, int)) else f"key {n}" for n, key in enumerate(held)}
+            return self._items(held, lambda key: f"{path}[{names[numbers[id(key)]]}]")
         if isinstance(held, set):
-            self.undo.append(functools.partial(_refill, held, set(held)))
             # Their order differs between processes.
-            self.plains[path] = tuple(sorted(_as_member(one) for one in held))
+            self.plains[path] = tuple(
+                sorted(repr(one) if isinstance(one, PLAIN) else type(one).__qualname__ for one in held)
+            )
             return []
-        if not isinstance(held, tuple):
-            self.undo.append(functools.partial(_refill, held, list(held)))
         return [(f"{path}[{n}]", value) for n, value in enumerate(held)]
 
     def _of_module(self, path: str, module: Module) -> Iterator[tuple[str, object]]:
         self.layers[path] = module
         held = vars(module)
-        own = {name: value for name, value in held.items() if _is_used(name, value)}
-        put = functools.partial(_put_back_names, held, dict(own), _is_used)
-        self.undo.append(functools.partial(put, held.__setitem__, held.__delitem__))
+        own: dict[str, Any] = self._keep_names(
+            held, lambda name, _: not name.startswith(_HOOKS), held.__setitem__, held.__delitem__
+        )
         # Without hooks, a module has ten empty dictionaries for them.
         kinds = {name: value for name, value in own.items() if name.startswith(("_forward_", "_backward_"))}
         unhooked = {name: value for name, value in kinds.items() if isinstance(value, dict) and not value}
-        self.undo += [functools.partial(_refill_dict, value, {}) for value in unhooked.values()]
+        for value in unhooked.values():
+            self._keep_contents(value)
         for inside in ("_parameters", "_buffers", "_modules"):
             inner = own.pop(inside, {})
-            self.undo.append(functools.partial(_refill_dict, inner, dict(inner)))
+            self._keep_contents(inner)
             yield from ((f"{path}.{name}", value) for name, value in inner.items())
         saved = {*held.get("_parameters", ()), *held.get("_buffers", ())}
         saved.difference_update(held.get("_non_persistent_buffers_set", ()))
@@ -259,13 +308,14 @@ class ObjectWalk:
             path = f"{one.__module__}.{one.__qualname__}"
             if not _is_users(one.__module__) or path in self._methods:
                 continue
-            data = {name: value for name, value in vars(one).items() if _is_data(name, value)}
-            put = functools.partial(_put_back_names, vars(one), data, _is_data)
-            self.undo.append(functools.partial(put, functools.partial(setattr, one), functools.partial(delattr, one)))
-            for name, value in data.items():
+            put, drop = (functools.partial(of, one) for of in (setattr, delattr))
+            for name, value in self._keep_names(vars(one), _is_data, put, drop).items():
                 self.setters[f"{path}.{name}"] = functools.partial(setattr, one, name)
                 yield f"{path}.{name}", value
-            inner = {name: _without_descriptor(value) for name, value in vars(one).items()}
+            inner = {
+                name: getattr(value, "__func__", None) or getattr(value, "fget", value)
+                for name, value in vars(one).items()
+            }
             self._methods[path] = {name: one for name, one in inner.items() if isinstance(one, types.FunctionType)}
 
     def _of_function(self, path: str, function: types.FunctionType) -> Iterator[tuple[str, object]]:
@@ -275,7 +325,7 @@ class ObjectWalk:
             yield f"{path}:{name}", cell.cell_contents
         defaults = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
         yield from ((f"{path}.__defaults__[{n}]", one) for n, one in enumerate(defaults) if not isinstance(one, PLAIN))
-        self.undo.append(functools.partial(_refill_dict, function.__dict__, dict(function.__dict__)))
+        self._keep_contents(function.__dict__)
         own = {name: value for name, value in function.__dict__.items() if not name.startswith(OF_DYNAMO)}
         yield from self._items(own, lambda name: f"{path}.{name}")
         if not _is_users(function.__globals__.get("__name__")):
@@ -314,89 +364,17 @@ def _is_data(name: str, value: object) -> bool:
     return not name.startswith("__") and not hasattr(type(value), "__get__")
 
 
-def _without_descriptor(value: Any) -> object:
-    if isinstance(value, (staticmethod, classmethod)):
-        return value.__func__
-    return value.fget if isinstance(value, property) else value
-
-
-def _is_used(name: str, _: object) -> bool:
-    """Return True if calls may use an attribute of a module."""
-    return not name.startswith(_HOOKS)
-
-
-def _put_back_names(
-    held: Mapping[str, object],
-    contents: Mapping[str, object],
-    is_state: Callable[[str, object], bool],
-    put: Callable[[str, object], object],
-    drop: Callable[[str], object],
-) -> bool:
-    """Puts back what names of an object or a class held, and drops those that are new."""
-    new = [name for name, value in held.items() if name not in contents and is_state(name, value)]
-    other = [name for name, value in contents.items() if held.get(name, _MISSING) is not value]
-    for name in new:
-        drop(name)
-    for name in other:
-        put(name, contents[name])
-    return bool(new or other)
-
-
-def _refill_dict(held: dict[Any, Any], contents: dict[Any, Any]) -> bool:
+def _holds_same(one: Any, other: Any) -> bool:
+    """Return True if two containers of a kind hold the same objects."""
+    if isinstance(one, set):
+        return bool(one == other)
     # A class of the program may have a `get` of its own.
-    if len(held) == len(contents) and all(dict.get(held, key, held) is value for key, value in contents.items()):
-        return False
-    held.clear()
-    held.update(contents)
-    return True
-
-
-def _put_back_buffer(buffer: Any, content: str | bytes) -> bool:
-    if buffer.getvalue() == content:
-        return False
-    buffer.seek(0)
-    buffer.truncate()
-    buffer.write(content)
-    return True
-
-
-def _rebind(get: Callable[[], object], put: Callable[[object], object], value: object) -> bool:
-    """Binds a value again, unless it still is."""
-    with contextlib.suppress(AttributeError, KeyError, ValueError):
-        if get() is value:
-            return False
-    put(value)
-    return True
-
-
-def _empty_cache(function: Any) -> bool:
-    held = function.cache_info().currsize
-    function.cache_clear()
-    return bool(held)
-
-
-def _put_back_iterator(thing: Any, position: object) -> bool:
-    if thing.__reduce__()[2:] == (position,):
-        return False
-    thing.__setstate__(position)
-    return True
-
-
-def _refill(held: list[Any] | deque[Any] | set[Any], contents: list[Any] | set[Any]) -> bool:
-    same = isinstance(held, set) or all(one is other for one, other in zip(held, contents, strict=False))
-    if same and len(held) == len(contents) and (not isinstance(held, set) or held == contents):
-        return False
-    held.clear()
-    (held.update if isinstance(held, set) else held.extend)(contents)
-    return True
-
-
-def _as_member(thing: object) -> str:
-    return repr(thing) if isinstance(thing, PLAIN) else type(thing).__qualname__
-
-
-def _key(key: object, number: int) -> str:
-    return repr(key) if isinstance(key, (str, int)) else f"key {number}"
+    pairs = (
+        ((dict.get(one, key, one), value) for key, value in other.items())
+        if isinstance(one, dict)
+        else zip(one, other, strict=False)
+    )
+    return len(one) == len(other) and all(mine is its for mine, its in pairs)
 
 
 def _is_array(thing: object) -> bool:

@@ -1,13 +1,12 @@
 """Facts about a measured program that the reader must know, as data: why a change is rejected, why a variant was not
 measured, and notes.
 
-:func:`breakscan.report.measurements.observation_words` fills in their fields.
-"""
+:func:`breakscan.report.measurements.observation_words` fills in their fields."""
 
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, unique
 
@@ -113,18 +112,14 @@ def require_calls(about: Description) -> None:
 
 def notes_of(about: Description) -> list[Observation]:
     """Returns what the reader must know about the captured calls."""
-    found = []
-    if about.error:
-        found.append(Observation(ObservationKind.FAILED_LATER, about.error))
-    if about.left_out:
-        found.append(Observation(ObservationKind.LEFT_OUT, names=about.left_out))
-    if about.not_called:
-        found.append(Observation(ObservationKind.NOT_CALLED, names=about.not_called))
-    if not about.complete:
-        found.append(Observation(ObservationKind.INCOMPLETE))
-    if about.iterators:
-        found.append(Observation(ObservationKind.NOT_PUT_BACK, names=about.iterators))
-    return found
+    notes = [
+        (about.error, Observation(ObservationKind.FAILED_LATER, about.error or "")),
+        (about.left_out, Observation(ObservationKind.LEFT_OUT, names=about.left_out)),
+        (about.not_called, Observation(ObservationKind.NOT_CALLED, names=about.not_called)),
+        (not about.complete, Observation(ObservationKind.INCOMPLETE)),
+        (about.iterators, Observation(ObservationKind.NOT_PUT_BACK, names=about.iterators)),
+    ]
+    return [note for is_needed, note in notes if is_needed]
 
 
 def environment_of(about: Description | None, device: str | None) -> dict[str, str]:
@@ -139,16 +134,14 @@ def environment_of(about: Description | None, device: str | None) -> dict[str, s
     }
 
 
-_ASPECTS: Sequence[tuple[str, Callable[[CapturedCalls], str]]] = (
-    ("other calls", lambda one: f"{one.calls} × {one.name}"),
-    ("other modes", lambda one: "; ".join(one.modes)),
-    ("another backward", lambda one: str(one.backward)),
-)
-
-
 def other_calls(about: Description, baseline: Description) -> str | None:
     """The first difference of the calls of a process from those of the baseline: ``other calls: 2 × f, not 3 × f``."""
-    for aspect, words in _ASPECTS:
+    aspects: dict[str, Callable[[CapturedCalls], str]] = {
+        "other calls": lambda one: f"{one.calls} × {one.name}",
+        "other modes": lambda one: "; ".join(one.modes),
+        "another backward": lambda one: str(one.backward),
+    }
+    for aspect, words in aspects.items():
         here, there = (", ".join(map(words, each.callables)) for each in (about, baseline))
         if here != there:
             return f"{aspect}: {here}, not {there}"

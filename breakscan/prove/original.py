@@ -1,8 +1,5 @@
-"""The unchanged program, in two processes that keep running.
-
-The first gives its values to all others, and its eager results are compared with theirs.  The second shows how much two
-processes of the same program differ.
-"""
+"""The unchanged program, in two processes that keep running: the first gives its values to all others, whose eager
+results are compared with its own; the second shows how much two processes differ."""
 
 from __future__ import annotations
 
@@ -38,8 +35,7 @@ from breakscan.source.source_files import SourceFiles
 def explained(
     worker: Worker, rules: Iterable[Rule], texts: Mapping[str, str]
 ) -> tuple[Explanation, Sequence[Sequence[Record]]]:
-    """The explanation of what was recorded in a worker until now, and the records.  ``texts`` are those of files that
-    differ from those on disk, by path."""
+    """The explanation of a worker's records until now, and these; ``texts`` are those of changed files by path."""
     # A program may call only what is not compiled.
     processes = [one for one in worker.records() if compiled(one) or any(isinstance(it, PlainCallsRan) for it in one)]
     cwd = os.getcwd()
@@ -106,8 +102,7 @@ class Original:
 
     ``unrepeatable`` is the first result that does not repeat itself in further runs, or the first value that the second
     process does not take over.  ``unlike`` are Python numbers and texts of results that do not, such as a time: they
-    are not compared.  ``prints_same`` says that the calls print the same each time.
-    """
+    are not compared.  ``prints_same`` says that the calls print the same each time."""
 
     def __init__(self, workers: Workers, first: Worker, second: Worker, about: Description) -> None:
         self.workers = workers
@@ -123,6 +118,7 @@ class Original:
         self.reference = self.eager_reference = Reference(str(first.folder / "expected.pt"))
         """The second has the noise of eager runs alone."""
         self.run = first.ask(CallRuns.reference, self.reference.path)
+        self._is_long = self.run.first_seconds > LONG
         if problems := self.hand_over(second):
             self.unrepeatable = problems[0]
             return
@@ -135,14 +131,9 @@ class Original:
         self.eager_reference = self.reference
 
     @cached_property
-    def starts(self) -> Sequence[CallStart]:
-        """The start that the first calls found."""
-        return self.first.ask(CallRuns.start)
-
-    @cached_property
-    def wavering(self) -> CallStart:
-        """The values that already differ between the two before the first calls."""
-        return _other_start(self.starts, self.second.ask(CallRuns.start))
+    def _starts(self) -> tuple[Sequence[CallStart], Sequence[CallStart]]:
+        """The starts that the first calls found in both."""
+        return self.first.ask(CallRuns.start), self.second.ask(CallRuns.start)
 
     @cached_property
     def step(self) -> TimedStep:
@@ -201,10 +192,6 @@ class Original:
         """Runs the calls of a worker compiled."""
         return worker.ask(CallRuns.compiled, self.reference, patient, self._is_long)
 
-    @property
-    def _is_long(self) -> bool:
-        return self.run.first_seconds > LONG
-
     def run_eager(self, worker: Worker, outside: Mapping[str, Iterable[int]]) -> EagerRun:
         """Runs the calls of a worker eager. ``outside`` has the changed lines that ran outside of the calls."""
         run = worker.ask(CallRuns.eager, self.reference, {path: tuple(lines) for path, lines in outside.items()})
@@ -228,8 +215,7 @@ class Original:
         return [one for one in self._differences(worker, result)[0] if one.change not in MEMORY]
 
     def differences_of_part(self, found: PartRun, same_random: bool) -> list[ResultDifference]:
-        """The differences of a call of the unchanged program that was compiled in part. ``same_random``: it draws the
-        random numbers of eager code, if there are any."""
+        """The differences where a part was compiled; with ``same_random``, random numbers are those of eager code."""
         kept = set(Change) if same_random or not self.run.random else STRUCTURE
         differences = self._comparable(found.compared).differences
         return [one for one in differences if one.change in kept and one.change not in NOTED]
@@ -267,8 +253,7 @@ class Original:
 
     def incomparable(self, worker: Worker, about: Description, candidate: Candidate) -> Observation | None:
         """Gives a worker of a candidate the values of the first one. Returns why it cannot be compared, or why the
-        candidate was not tried: a kind that is in :data:`NOT_TRIED`.
-        """
+        candidate was not tried: a kind that is in :data:`NOT_TRIED`."""
         if about.error and about.error != self.about.error:
             return Observation(ObservationKind.FAILS_WITH_CHANGE, about.error)
         if other := other_calls(about, self.about):
@@ -281,15 +266,19 @@ class Original:
         return Observation(ObservationKind.OTHER_VALUES, details=tuple(problems)) if problems else None
 
     def other_start(self, worker: Worker) -> CallStart:
-        """Returns what differs in a worker before the first calls."""
-        found = _other_start(self.starts, worker.ask(CallRuns.start))
-        return {key: value for key, value in found.items() if key not in self.wavering}
+        """What differs in a worker before the first calls, without what already differs between the two."""
+        starts = zip(*self._starts, worker.ask(CallRuns.start), strict=False)
+        return {
+            key: its[key]
+            for one, other, its in starts
+            for key, value in one.items()
+            if other.get(key, value) == value != its.get(key, value)
+        }
 
 
 @contextlib.contextmanager
 def running_original(workers: Workers, ahead: Candidate | None = None) -> Iterator[Original]:
-    """Starts the unchanged program, and the one with a change ``ahead`` of its proof.  Raises NothingToMeasure and
-    WorkerError."""
+    """Starts the unchanged program, and a change ``ahead`` of its proof.  Raises NothingToMeasure and WorkerError."""
     with contextlib.ExitStack() as stack:
         # The time that it takes to compile is measured in the first one alone.
         first = stack.enter_context(workers.start(UNCHANGED))
@@ -307,8 +296,3 @@ def running_original(workers: Workers, ahead: Candidate | None = None) -> Iterat
                 # It takes no core from what is compiled next.
                 workers.ahead[1].ready()
         yield original
-
-
-def _other_start(own: Sequence[CallStart], other: Sequence[CallStart]) -> CallStart:
-    pairs = zip(own, other, strict=False)
-    return {key: its[key] for mine, its in pairs for key, value in mine.items() if its.get(key, value) != value}

@@ -2,8 +2,7 @@
 
 ``OUTSIDE`` is that of this process.  An audit hook sees which files are opened for writing, removed or renamed; files
 that C++ code writes (``torch.save``) are seen in the working directory and its folders, and stay: another program may
-have made them.
-"""
+have made them."""
 
 from __future__ import annotations
 
@@ -38,8 +37,7 @@ class Outside:
         self._busy = False
         self._environment: dict[str, str] | None = None
         self._files: dict[str, bytes | None] = {}
-        """The former content of the files that the program has written; None for one that was not there, or is a
-        folder."""
+        """The former content of the files that were written; None for folders, and for what was not there."""
         self._made_folders: set[str] = set()
         """Those that were to be made since, also where they are there."""
         self._folders: list[str] = []
@@ -87,8 +85,7 @@ class Outside:
             self._made_folders.clear()
 
     def changes(self, open_files: Iterable[IO[Any]] = ()) -> tuple[str, dict[str, str]]:
-        """The text printed since it was put back, and what files and variables of the environment hold now, or have in
-        addition."""
+        """The text printed since, and what files and variables of the environment hold now, or have in addition."""
         with self._not_watched():
             _flush(open_files)
             now = _stats(self._folders)

@@ -2,8 +2,7 @@
 runs: lines, and the outcomes of tested expressions.
 
 The import system returns code that was compiled from the new text under the original path and ignores any ``.pyc``.
-``linecache`` (and with it tracebacks, ``inspect`` and torch) knows the new lines.
-"""
+``linecache`` (and with it tracebacks, ``inspect`` and torch) knows the new lines."""
 
 from __future__ import annotations
 
@@ -30,8 +29,7 @@ def plain_code(text: str, path: str) -> CodeType:
 
 
 class Overlay:
-    """``texts`` by path, which ``compile_text`` compiles.  ``loaded`` are the paths, as they were given, whose text was
-    truly executed."""
+    """``texts`` by path, for ``compile_text``.  ``loaded`` are the given paths whose text was truly executed."""
 
     def __init__(self, texts: Mapping[str, str], compile_text: Callable[[str, str], CodeType] = plain_code) -> None:
         self._texts = {os.path.realpath(path): (path, text) for path, text in texts.items()}
@@ -148,15 +146,9 @@ class _Recorded(ast.NodeTransformer):
         value = visited if tested.keeps_value else ast.UnaryOp(ast.Not(), ast.UnaryOp(ast.Not(), visited))
         span = ast.Tuple([*map(ast.Constant, span_of(tested.node))], ast.Load())
         arguments: list[ast.expr] = [ast.Constant(self._path), span, value]
-        return _at(visited, ast.Call(ast.Name(RECORDER, ast.Load()), arguments, []))
-
-
-def _at(place: ast.expr, made: ast.expr) -> ast.expr:
-    """Gives all new nodes the place of the expression that they are around."""
-    for node in ast.walk(made):
-        if isinstance(node, ast.expr) and not hasattr(node, "lineno"):
-            ast.copy_location(node, place)
-    return made
+        call = ast.Call(ast.Name(RECORDER, ast.Load()), arguments, [])
+        # All new nodes are where the expression is that they are around.
+        return ast.fix_missing_locations(ast.copy_location(call, visited))
 
 
 class ExecutedCode:
@@ -171,17 +163,6 @@ class ExecutedCode:
         self._offsets: dict[CodeType, tuple[str, set[int]]] = {}
         self._arguments: dict[str, set[str]] = {path: set() for path in paths}
         self._stopped = False
-
-    def _entered(self, frame: FrameType, path: str) -> set[int]:
-        """A function was entered.  Returns the offsets of its instructions that were executed, to be added to."""
-        code = frame.f_code
-        if frame.f_lasti <= 0 or code not in self._offsets:
-            names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-            plain = [(name, frame.f_locals.get(name, ...)) for name in names]
-            self._arguments[path].update(
-                f"{code.co_firstlineno} {name} {value!r}" for name, value in plain if isinstance(value, PLAIN)
-            )
-        return self._offsets.setdefault(code, (path, set()))[1]
 
     def found(self) -> dict[str, RanCode]:
         """The executed code."""
@@ -219,7 +200,14 @@ class ExecutedCode:
             path = names[name]
             if path is None or self._stopped:
                 return None
-            lines, offsets = self.lines[path], self._entered(frame, path)
+            code, lines = frame.f_code, self.lines[path]
+            if frame.f_lasti <= 0 or code not in self._offsets:
+                given = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+                plain = ((name, frame.f_locals.get(name, ...)) for name in given)
+                self._arguments[path].update(
+                    f"{code.co_firstlineno} {name} {value!r}" for name, value in plain if isinstance(value, PLAIN)
+                )
+            offsets = self._offsets.setdefault(code, (path, set()))[1]
 
             def on_event(frame: FrameType, event: str, _: Any) -> Any:
                 if self._stopped:

@@ -1,8 +1,7 @@
-"""A further process of the unchanged program: what its later calls have, its results in varied calls, and the code
-that all these run.
+"""A further process of the unchanged program: what its later calls have, its results in varied calls, and the code that
+all these run.
 
-Varied calls can end a process, and on a GPU they can make it unusable: so it is none of those that are timed.
-"""
+Varied calls can end a process, and on a GPU they can make it unusable: so it is none of those that are timed."""
 
 from __future__ import annotations
 
@@ -67,10 +66,8 @@ def _of_kinds(calls: Iterable[VariedCall]) -> list[tuple[VariedCall, ...]]:
 
 
 class Probe:
-    """Starts the process, and ends it again. ``files`` are those that changes replace.
-
-    ``problem`` says what it could not show. An outcome that was not recorded counts as not seen.
-    """
+    """Starts the process, and ends it again. ``files`` are those that changes replace. ``problem`` says what it could
+    not show. An outcome that was not recorded counts as not seen."""
 
     def __init__(self, original: Original, files: Sequence[str]) -> None:
         self._original = original
@@ -114,8 +111,7 @@ class Probe:
         self, candidate: Candidate, worker: Worker, ran: Mapping[str, RanCode]
     ) -> tuple[list[VariedDifference], list[UnseenCode]]:
         """Runs the varied calls in the process of a changed program, which cannot be relied on afterwards. ``ran`` is
-        the code of it that ran until now. Returns the differences, and what no call ran.
-        """
+        the code of it that ran until now. Returns the differences, and what no call ran."""
         effects = effects_of(candidate.differences)
         found: list[VariedDifference] = []
         code = [ran]

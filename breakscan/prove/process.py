@@ -1,8 +1,7 @@
 """A worker process: runs the user's program up to the captured calls, then carries out the commands of its parent.
 
-It is run by its path, with the file of its settings and the descriptor of its connection as arguments.  With
-``--fork`` and the descriptor of a socket, it is a :mod:`.fork_server`, and its children are worker processes.
-"""
+It is run by its path, with the file of its settings and the descriptor of its connection as arguments.  With ``--fork``
+and the descriptor of a socket, it is a :mod:`.fork_server`, and its children are worker processes."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ import random
 import socket
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from importlib.util import find_spec
 from multiprocessing.connection import Connection
@@ -39,7 +38,6 @@ from breakscan.prove.protocol import (
     CONFIGURATIONS,
     CapturedCalls,
     Choices,
-    CompileChoice,
     CompileOption,
     Description,
     ProcessSettings,
@@ -62,11 +60,8 @@ LONGEST_ERROR = 2000
 
 
 class WorkerProcess:
-    """Runs the program, and answers commands within its last captured call or after its end.
-
-    ``settings`` is the file of its settings, ``connection`` a descriptor.  ``preloaded`` are modules that are there
-    already.
-    """
+    """Runs the program, and answers commands within its last captured call or after its end.  ``settings`` is the file
+    of its settings, ``connection`` a descriptor.  ``preloaded`` are modules that are there already."""
 
     def __init__(self, settings: Path, connection: int, preloaded: PreloadedModules) -> None:
         given: ProcessSettings = pickle.loads(settings.read_bytes())
@@ -77,7 +72,8 @@ class WorkerProcess:
         compile_text = plain_code if self._whole is None else self._whole.compile_text
         self._overlay = Overlay(given.overlay, recording_code if given.probes else compile_text)
         self._looks = given.whole is None or not given.whole.loops
-        self._settings = CompilerSettings(given.settings)
+        self._settings = given.settings
+        self._unknown: list[str] = []
         self._watch = ImportWatch()
         later = LaterCalls() if given.probes else None
         self._executed = ExecutedCode(self._overlay.paths)
@@ -97,9 +93,12 @@ class WorkerProcess:
             self._restart()
         self._overlay.install()
         OUTSIDE.install(self._recording.parent.parent)
+        self._watch.after("torch._dynamo.callback", self._check_before_compiling)
         self._watch.after("torch._dynamo", self._start_recording)
         self._watch.after("torch._dynamo", self._capture.hook.install if self._whole is None else self._whole.install)
-        self._settings.install(self._watch)
+        for key, value in self._settings.items():
+            config, name = _place(key)
+            self._watch.after(config, functools.partial(self._set, key, name, value))
         self._watch.after("numpy.random", lambda module: module.seed(0))
         # All workers draw the same numbers where the program does not seed itself.
         random.seed(0)
@@ -136,8 +135,8 @@ class WorkerProcess:
             failed_in=self._failed_in,
             loaded=frozenset(self._overlay.loaded),
             ran=self._executed.found(),
-            unknown_settings=tuple(self._settings.unknown),
-            lost_settings=tuple(self._settings.lost()),
+            unknown_settings=tuple(self._unknown),
+            lost_settings=tuple(self._lost()),
             torch=str(getattr(sys.modules.get("torch"), "__version__", "")) or None,
             callables=tuple(
                 CapturedCalls(one.name, len(one.calls), tuple(str(call.modes) for call in one.calls), one.backward)
@@ -155,13 +154,35 @@ class WorkerProcess:
         import torch._inductor
 
         names = torch._dynamo.list_backends
+        contexts = [one.context for one in self._capture.captured]
+        kept: dict[str, CompileOption] = {}
+        if all(getattr(one, "fullgraph", False) for one in contexts):
+            kept["fullgraph"] = True
+        dynamic = {getattr(one, "_dynamic", None) for one in contexts}
+        if len(dynamic) == 1 and dynamic != {None}:
+            kept["dynamic"] = dynamic.pop()
         return Choices(
             tuple(name for name in names(exclude_tags=_NOT_FOR_USE) if _is_there(name)),
             tuple(names(exclude_tags=())),
-            {name: _options(options) for name, options in torch._inductor.list_mode_options().items()},
-            tuple(choice_of(one.context) for one in self._capture.captured),
+            tuple(torch._inductor.list_mode_options()),
+            kept,
             "cuda" in self._devices(),
         )
+
+    def choice(self, options: Mapping[str, CompileOption] | None) -> str | None:
+        """The way in which ``torch.compile`` compiles with these keyword arguments; without them, that of the program.
+        Of two that compile alike, it is the same.  None where it is not known, or not the same for all callables."""
+        captured = self._capture.captured
+        if options is None:
+            contexts = [one.context for one in captured]
+        else:
+            try:
+                contexts = [self._capture.hook.context_of(captured[0].original, options)]
+            except Exception:
+                # A backend of which a package is missing.
+                return None
+        found = {choice_of(one, "cuda" in self._devices()) for one in contexts}
+        return found.pop() if len(found) == 1 else None
 
     def compile(self, options: dict[str, CompileOption]) -> None:
         """Compiles each callable with these keyword arguments of ``torch.compile`` from now on."""
@@ -193,6 +214,22 @@ class WorkerProcess:
         library = str(Path(__file__).parents[2])
         for name, action in eager_compile.wait_for(str(self._recording), library).items():
             self._watch.after(name, action)
+
+    def _check_before_compiling(self, callback: Any) -> None:
+        callback.callback_handler.register_start_callback(lambda _: self._preloaded.check_environment())
+
+    def _set(self, key: str, name: str, value: object, config: ModuleType) -> None:
+        if hasattr(config, name):
+            setattr(config, name, value)
+        else:
+            self._unknown.append(key)
+
+    def _lost(self) -> Iterator[str]:
+        """The keys of settings that have another value by now: the program sets them itself."""
+        for key, value in self._settings.items():
+            config, name = _place(key)
+            if key not in self._unknown and getattr(sys.modules.get(config), name, None) != value:
+                yield key
 
     def _start_recording(self, _: ModuleType) -> None:
         """Called after the import of the compiler."""
@@ -233,86 +270,42 @@ class WorkerProcess:
         self._stop_recording()
 
 
-class CompilerSettings:
-    """``settings`` by key (``dynamo.capture_scalar_outputs``).  ``unknown`` are the keys that this torch lacks."""
-
-    def __init__(self, settings: Mapping[str, object]) -> None:
-        self.unknown: list[str] = []
-        self._settings = settings
-
-    def install(self, watch: ImportWatch) -> None:
-        """Applies the settings as soon as a configuration is imported."""
-        for name, module in CONFIGURATIONS.items():
-            watch.after(module, functools.partial(self._apply, name))
-
-    def lost(self) -> list[str]:
-        """The keys of settings that have another value by now: the program sets them itself."""
-        known = ((key, *_place(key), value) for key, value in self._settings.items() if key not in self.unknown)
-        return [key for key, owner, name, value in known if getattr(owner, name, None) != value]
-
-    def _apply(self, name: str, _: ModuleType) -> None:
-        for key, value in self._settings.items():
-            owner, last = _place(key)
-            if key.startswith(f"{name}.") and hasattr(owner, last):
-                setattr(owner, last, value)
-            elif key.startswith(f"{name}."):
-                self.unknown.append(key)
+def _place(key: str) -> tuple[str, str]:
+    """The module of a setting, and its name there, which may have dots."""
+    room, _, name = key.partition(".")
+    return CONFIGURATIONS[room], name
 
 
-def _place(key: str) -> tuple[object, str]:
-    """The object that holds a setting, None if there is none, and its name there."""
-    name, *heads, last = key.split(".")
-    owner: object = sys.modules.get(CONFIGURATIONS[name])
-    for head in heads:
-        owner = getattr(owner, head, None)
-    return owner, last
+_CUDA_GRAPHS = "triton.cudagraphs"
 
 
-def choice_of(context: Any) -> CompileChoice | None:
-    """The choice that was passed to ``torch.compile``, read from Dynamo's context.  Choices that compile alike are
-    equal.  None where this torch keeps it elsewhere."""
+def choice_of(context: Any, cuda: bool) -> str | None:
+    """The choice in Dynamo's context, equal for those that compile alike; None where this torch keeps it elsewhere."""
     backend = getattr(context, "callback", None)
-    while True:
-        inner = getattr(backend, "_torchdynamo_orig_backend", None) or getattr(
-            backend, "_torchdynamo_orig_callable", None
-        )
-        if inner is None:
-            break
+    while inner := getattr(backend, "_torchdynamo_orig_backend", None):
         backend = inner
     name = getattr(backend, "compiler_name", None)
     if name is None or not hasattr(context, "fullgraph"):
         return None
-    return CompileChoice(
-        backend=str(name),
-        options=_options(getattr(backend, "config", None) or getattr(backend, "kwargs", None) or {}),
-        dynamic=getattr(context, "_dynamic", None),
-        fullgraph=bool(context.fullgraph),
-    )
-
-
-def _options(given: dict[str, Any]) -> dict[str, CompileOption]:
-    return {
-        key: value if type(value) in (int, float, bool, str, type(None)) else repr(value)
-        for key, value in given.items()
-    }
+    options = getattr(backend, "config", None) or getattr(backend, "kwargs", None) or {}
+    # Without tensors on a GPU there are no CUDA graphs.
+    kept = sorted((key, repr(value)) for key, value in options.items() if cuda or key != _CUDA_GRAPHS)
+    return repr((name, kept, getattr(context, "_dynamic", None), context.fullgraph))
 
 
 def _is_there(name: str) -> bool:
     from torch._dynamo.backends.registry import lookup_backend
 
-    if name in _NEEDS:
-        return find_spec(_NEEDS[name]) is not None
     try:
         lookup_backend(name)
     except Exception:
         # An installed package may not work with this torch.
         return False
-    return True
+    return find_spec(_NEEDS.get(name, "torch")) is not None
 
 
 def carried_out(served: Mapping[str, object], command: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> object:
-    """The result of a command (``CallRuns.eager``) of one of the objects that are served, by the names of their
-    classes; a Failure if it raises."""
+    """The result of a command (``CallRuns.eager``) of a served object, by its class; a Failure if it raises."""
     owner, _, name = command.partition(".")
     try:
         return getattr(served[owner], name)(*args, **kwargs)

@@ -1,8 +1,7 @@
 """Runs the whole program in a worker process: the time of the steps of its loops, and the values that it ends with.
 
 The loops are those around the program's calls of what it compiles.  In their new text, each iteration begins with a
-call of :data:`STEP`, and each loop ends with one of :data:`END`: lines stay where they are.
-"""
+call of :data:`STEP`, and each loop ends with one of :data:`END`: lines stay where they are."""
 
 from __future__ import annotations
 
@@ -149,8 +148,7 @@ class WholeProgram:
         )
 
     def save(self, path: str) -> dict[str, str]:
-        """Writes the values that the program ends with to a file.  Returns their dtypes by path, :data:`FLOAT` for
-        Python's floats."""
+        """Writes the values at the end to a file.  Returns their dtypes by path, :data:`FLOAT` for Python's floats."""
         with plain_modes():
             values, floats = self._values()
             write_file({name: plain_copy(value) for name, value in values.items()}, path)
@@ -325,8 +323,7 @@ def _distance_of_printed(one: Any, other: Any) -> float:
 
 
 def _distance(one: Tensor, other: Tensor) -> float:
-    """The root mean square of the differences, relative to that of the values; infinite for other shapes.  Of integers
-    and bools, the share that differs."""
+    """The root mean square of the differences, relative to that of the values; of integers, the share that differs."""
     if one.shape != other.shape:
         return float("inf")
     error, scale = Distance.between(other, one).rms, root_mean_square(other)
@@ -364,8 +361,7 @@ def _collect(path: str, module: Module, lists: list[BlockList], rest: list[Other
 
 
 def _repeated(module: Module) -> list[list[str]]:
-    """The names of siblings in a list of modules that run the same code, where there is more than one.  A
-    ``Sequential`` runs that of its parts."""
+    """The names of siblings in a list of modules that run the same code: those of a ``Sequential`` are its parts."""
     if not isinstance(module, (torch.nn.ModuleList, torch.nn.Sequential)):
         return []
     alike: dict[object, list[str]] = defaultdict(list)

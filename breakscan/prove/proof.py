@@ -29,11 +29,8 @@ class ProofVerdict(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """The measurements of one process that made the captured calls.
-
-    ``kernels`` are those of a step, by kind; ``step_seconds`` is the median of a step, None if it was not timed.
-    ``eager_frames`` are functions that run eager as a whole.
-    """
+    """The measurements of one process that made the captured calls: ``kernels`` of a step by kind, the median of a step
+    where it was timed, and ``eager_frames``, the functions that run eager as a whole."""
 
     breaks: int
     recompiles: int
@@ -53,9 +50,8 @@ class Metrics:
 
 @dataclass(frozen=True, slots=True)
 class VariedDifference:
-    """The difference of a callable with a change in a varied call. Without a ``difference``, ``error`` says why it
-    could not be run, while the unchanged program could. ``is_stated`` says that the change states a difference of this
-    kind."""
+    """The difference of a callable with a change in a varied call, or the ``error`` with which only the change fails.
+    ``is_stated`` says that the change states a difference of this kind."""
 
     call: VariedCall
     callable: str
@@ -68,11 +64,10 @@ class VariedDifference:
 class Proof:
     """One change and its verdict.
 
-    ``rule``, ``rewrite`` and ``site`` identify the rewrite and its finding, and
-    ``difference`` says in which way the rewrite is not safe, None if it is safe. ``reasons`` are the reasons for
-    rejection, the most important first; ``outputs_equal`` is None if the outputs could not be compared. ``accepted_in``
-    is the set of changes with which an accepted change was timed, None if it was timed by itself.
-    """
+    ``rule``, ``rewrite`` and ``site`` identify the rewrite and its finding, and ``difference`` says in which way the
+    rewrite is not safe, None if it is safe. ``reasons`` are the reasons for rejection, the most important first;
+    ``outputs_equal`` is None if the outputs could not be compared. ``accepted_in`` is the set of changes with which an
+    accepted change was timed, None if it was timed by itself."""
 
     label: str
     verdict: ProofVerdict
@@ -107,14 +102,12 @@ class Proof:
     @property
     def is_clear(self) -> bool:
         """Return True if the change is accepted, and nothing is left to report of its members one by one: all of its
-        code ran, and it does the same in varied calls.
-        """
+        code ran, and it does the same in varied calls."""
         return self.verdict is ProofVerdict.ACCEPTED and not self.unseen and not self.varied
 
     @property
     def is_held_back(self) -> bool:
-        """Return True if the change may behave otherwise in calls that were not captured, and does not state that it
-        does."""
+        """Return True if the change may do other things in calls that were not captured, and does not state it."""
         return bool(self.unseen) or not all(found.is_stated for found in self.varied)
 
 
@@ -125,9 +118,8 @@ class Divergence:
     ``differences`` has the first one of each value. ``stage`` is the first stage of compiling with which the results
     differ, None if they did not differ in a further process. ``operation`` is the first one that has to be compiled for
     that, None if it was not found; ``since`` is the first of those before it that have to be compiled with it, None if
-    it differs alone. ``setting`` is a setting of Inductor with which nothing differs.
-    ``program`` is the file of a minimal program that was written and shows a difference, too.
-    """
+    it differs alone. ``setting`` is a setting of Inductor with which nothing differs. ``program`` is the file of a
+    minimal program that was written and shows a difference, too."""
 
     differences: tuple[ResultDifference, ...]
     stage: Stage | None = None
@@ -148,17 +140,14 @@ class NotApplied(Enum):
 class Verification:
     """All proofs of one command: single changes, then parts of the whole set, then the set.
 
-    ``callables`` is how many calls of each were captured, and ``backward`` names those with a backward pass.
-    ``same`` is the ratio of two processes that both run the unchanged program, ``step`` what was timed;
-    ``tolerances`` are those of results, by dtype.  ``dependent`` are rewrites that change something only after others,
-    so that they are proved only with these; ``unreached`` are findings that could be rewritten but whose code the calls
-    do not run; ``notes`` are further remarks.  ``applied`` are the files that were written, and ``not_applied`` is why
-    others were not: texts are errors.
-    ``divergence`` is how the unchanged program, compiled, differs from eager, None if it does not; ``compared`` says
-    that this was compared.
-    ``held_back`` are accepted changes that were to be written and were not, because they may behave otherwise in calls
-    that were not captured.
-    """
+    ``callables`` is how many calls of each were captured, and ``backward`` names those with a backward pass.  ``same``
+    is the ratio of two processes that both run the unchanged program, ``step`` what was timed; ``tolerances`` are those
+    of results, by dtype.  ``dependent`` are rewrites that change something only after others, so that they are proved
+    only with these; ``unreached`` are findings that could be rewritten but whose code the calls do not run; ``notes``
+    are further remarks.  ``applied`` are the files that were written, and ``not_applied`` is why others were not: texts
+    are errors.  ``divergence`` is how the unchanged program, compiled, differs from eager, None if it does not;
+    ``compared`` says that this was compared.  ``held_back`` are accepted changes that were to be written and were not,
+    because they may behave otherwise in calls that were not captured."""
 
     argv: tuple[str, ...]
     environment: Mapping[str, str]

@@ -6,7 +6,7 @@ A command is a public method of an object that the worker serves: the parent nam
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import Enum
 from pathlib import Path
 
@@ -124,8 +124,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class CapturedCalls:
-    """The captured calls of a callable: their number, the modes in which the program made each, in words, and whether
-    it runs their backward pass."""
+    """The number of captured calls of a callable, their modes in words, and whether their backward pass is run."""
 
     name: str
     calls: int
@@ -140,8 +139,7 @@ class Description:
     ``complete`` is False where the calls reach more objects than were looked at; ``iterators`` are the paths of what
     has a position that cannot be put back; ``devices`` are types.  ``ran`` holds the executed code of new texts by
     path.  ``lost_settings`` are settings that the program has set to another value since, ``unknown_settings`` those
-    that this torch does not have.
-    """
+    that this torch does not have."""
 
     error: str | None
     failed_in: str | None
@@ -167,16 +165,6 @@ class Description:
 
 
 @dataclass(frozen=True)
-class CompileChoice:
-    """The way in which ``torch.compile`` compiles a callable."""
-
-    backend: str
-    options: dict[str, CompileOption]
-    dynamic: bool | None
-    fullgraph: bool
-
-
-@dataclass(frozen=True)
 class BlockList:
     """Siblings of one class in a list of modules: the path of the list, and their names in it.  ``whole`` says that
     the list holds nothing else, ``of_torch`` that their ``forward`` is torch's."""
@@ -197,9 +185,8 @@ class OtherPart:
 
 @dataclass(frozen=True)
 class CallableBlocks:
-    """The outermost repeated blocks of a callable, and the largest parts that hold none: where it has no blocks, the
-    modules in it that are no single layers.  A function has neither, and dropout and activations are no part of
-    either: there is nothing to fuse in them alone."""
+    """The outermost repeated blocks of a callable, and the largest parts that hold none; of a module without blocks,
+    its inner modules.  Of single layers there is nothing to fuse."""
 
     lists: tuple[BlockList, ...] = ()
     rest: tuple[OtherPart, ...] = ()
@@ -207,21 +194,20 @@ class CallableBlocks:
 
 @dataclass(frozen=True)
 class Choices:
-    """Backends for use, all backends that can be named, the options of each mode of Inductor, and the choice of the
-    program for each callable (None where this torch does not report it).  ``cuda`` says that the calls use a GPU."""
+    """Backends for use, all backends that can be named, the modes of Inductor, and the arguments that all calls of
+    ``torch.compile`` pass besides a backend and its options.  ``cuda`` says that the calls use a GPU."""
 
     backends: tuple[str, ...]
     all_backends: tuple[str, ...]
-    modes: dict[str, dict[str, CompileOption]]
-    chosen: tuple[CompileChoice | None, ...]
+    modes: tuple[str, ...]
+    kept: dict[str, CompileOption]
     cuda: bool
 
 
 # -- the same state in all processes ------------------------------------------------------------------------------
 
 CallStart = dict[tuple[str, str], str]
-"""The values before a first call by kind (``values``, ``generators``, ``plains``) and name: digests, or texts of plain
-values."""
+"""The values before a first call, by kind (``values``, ``generators``, ``plains``) and name: digests, or texts."""
 
 
 @dataclass(frozen=True)
@@ -236,8 +222,7 @@ class ValueMismatch:
 
 
 ExpressionSpan = tuple[int, int, int, int]
-"""Line and column of an expression, end line and end column: lines from 1, columns in bytes of UTF-8 from 0, as in
-``ast``."""
+"""Line and column of an expression, and of its end, as in ``ast``: columns in bytes of UTF-8, from 0."""
 
 
 def span_of(node: ast.expr) -> ExpressionSpan:
@@ -303,12 +288,7 @@ class RanCode:
     outcomes: frozenset[tuple[ExpressionSpan, bool]] = frozenset()
 
     def __add__(self, other: RanCode) -> RanCode:
-        return RanCode(
-            self.lines | other.lines,
-            self.expressions | other.expressions,
-            self.arguments | other.arguments,
-            self.outcomes | other.outcomes,
-        )
+        return RanCode(*(getattr(self, one.name) | getattr(other, one.name) for one in fields(self)))
 
 
 @dataclass(frozen=True)
@@ -338,9 +318,8 @@ class GraphOperation:
 
 @dataclass(frozen=True)
 class TimedStep:
-    """The step that is timed: an iteration of the loop at ``loop``, or, without one, one call of each callable.
-    ``number`` counts the loops around the calls outwards.  ``calls`` are those in a step; ``backward`` and
-    ``optimizer`` say that these run in it."""
+    """The step that is timed: an iteration of the loop at ``loop``, the ``number``-th around the calls, or one call of
+    each callable.  ``calls``, ``backward`` and ``optimizer`` are in it."""
 
     loop: str | None
     number: int

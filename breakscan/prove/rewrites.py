@@ -24,11 +24,8 @@ from breakscan.source.module import SourceProblem, decode_source
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """The planned rewrites.
-
-    ``alone`` are the single rewrites, ``dependent`` those that need others first. ``unreached`` are rewrites of code
-    that does not run, and ``declined`` findings in code that runs and that no rewrite fixes.
-    """
+    """The planned rewrites: ``alone``, ``dependent`` on others, ``unreached`` where code does not run; ``declined`` are
+    findings in code that runs and that no rewrite fixes."""
 
     alone: tuple[Candidate, ...]
     dependent: tuple[Candidate, ...]
@@ -45,38 +42,29 @@ class Rewrites:
     wanted: WantedRewrites
 
     def plan(self, executed: Mapping[str, Collection[int]], sites: Sequence[Site]) -> Planned:
-        """Plans the rewrites. ``executed`` are lines by absolute path, ``sites`` those where the program breaks
-        the graph.
-        """
-        repair = self._repair(self.wanted)
+        """Plans them. ``executed`` are lines by absolute path, ``sites`` those where the program breaks the graph."""
         alone: list[Candidate] = []
         dependent: list[Candidate] = []
         unreached: list[str] = []
         declined: list[Refused] = []
-        for file in repair.files:
+        for file in self._repair(self.wanted).files:
             lines = set(executed.get(str(file.path), ()))
             for one in file.applied:
-                site = one.finding.site
-                label = _label([one.finding], one.rewrite)
+                site, label = one.finding.site, _label([one.finding], one.rewrite)
                 if lines.isdisjoint(range(site.line, site.end_line + 1)):
                     unreached.append(label)
                     continue
-                hit = tuple(broken for broken in sites if broken.shares_line_with(site))
-                candidate = Candidate(
-                    label,
-                    findings=(one.finding,),
-                    rewrite=one.rewrite,
-                    differences=one.differences,
-                    targets=hit,
-                )
-                texts, origins = self._texts([candidate])
+                targets = tuple(broken for broken in sites if broken.shares_line_with(site))
+                found, rewrite = (one.finding,), one.rewrite
+                made = Candidate(label, findings=found, rewrite=rewrite, differences=one.differences, targets=targets)
+                texts, origins = self._texts([made])
                 same = next((number for number, other in enumerate(alone) if other.texts == texts), None)
                 if not texts:
-                    dependent.append(candidate)
+                    dependent.append(made)
                 elif same is None:
-                    alone.append(replace(candidate, texts=texts, lines=origins))
+                    alone.append(replace(made, texts=texts, lines=origins))
                 else:
-                    alone[same] = _merged(alone[same], candidate)
+                    alone[same] = _merged(alone[same], made)
             for refused in file.refused:
                 at = refused.finding.site
                 if not lines.isdisjoint(range(at.line, at.end_line + 1)):
@@ -154,8 +142,7 @@ def _setting(word: str) -> tuple[str, object]:
 
 
 def of_settings(words: Sequence[str]) -> Candidate:
-    """Returns settings ``key=value`` as one change, by their whole names (``dynamo.capture_scalar_outputs``). Raises
-    SettingError."""
+    """Settings ``key=value`` as one change, by whole names (``dynamo.recompile_limit``).  Raises SettingError."""
     settings = dict(map(_setting, words))
     return Candidate(", ".join(f"{key}={value!r}" for key, value in settings.items()), settings=settings)
 
@@ -191,8 +178,7 @@ class _Hunk:
 
 
 def patched_files(text: str, folder: Path) -> dict[str, tuple[str, str]]:
-    """Applies a diff to files whose paths are relative to ``folder``. Returns their old and new texts by absolute path.
-    Raises PatchError."""
+    """Applies a diff to files below a folder.  Returns their old and new texts by absolute path.  Raises PatchError."""
     return dict(_patched(name, hunks, folder) for name, hunks in _files(text).items())
 
 

@@ -172,9 +172,8 @@ class Runs:
 
 
 class EndValues:
-    """Compares the values that a run ends with, with those of the program as it is.
-
-    ``noise`` holds how far those of runs of the program as it is are apart, compiled and eager."""
+    """Compares the values that a run ends with, with those of the program as it is. ``noise`` holds how far those of
+    runs of the program as it is are apart, compiled and eager."""
 
     def __init__(self, noise: Sequence[Mapping[str, float]], dtypes: Mapping[str, str]) -> None:
         self.noise = noise
@@ -184,8 +183,7 @@ class EndValues:
         """False where there is nothing to compare, or where values depend on the random numbers of compiled code."""
 
     def difference(self, distances: Mapping[str, float]) -> str | None:
-        """The path of the value that differs most, with how far it does, or how few values are there; None if they are
-        equal, or cannot be compared."""
+        """What differs most, or how few values are there, in words; None if all is equal, or cannot be compared."""
         if not self.is_possible:
             return None
         there = sum(path in distances for path in self._floats)

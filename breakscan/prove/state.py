@@ -131,8 +131,7 @@ class StateNow:
     snapshot, and plain values.  That a tensor requires a gradient is a plain value, too.
 
     ``gone`` are the tensors and arrays of the snapshot that can no longer be reached by their paths.  ``values`` has
-    them, too, because other names may reach them.  ``replaced`` are the paths at which there is another object.
-    """
+    them, too, because other names may reach them.  ``replaced`` are the paths at which there is another object."""
 
     values: dict[str, Tensor]
     plains: dict[str, object]
@@ -142,11 +141,8 @@ class StateNow:
 
 
 class StateSnapshot:
-    """All that can be reached from ``roots``, as it is now.
-
-    Where ``modules`` is given, modules found on the way are put there instead of being walked into.  ``values`` are
-    what is put back: copies of tensors and arrays, and the states of generators.
-    """
+    """All that can be reached from ``roots`` now; modules are put into ``modules`` instead, where that is given.
+    ``values`` are put back: copies of tensors and arrays, states of generators."""
 
     def __init__(self, roots: Mapping[str, object], modules: dict[str, Module] | None = None) -> None:
         self._roots = roots
@@ -167,8 +163,7 @@ class StateSnapshot:
 
     @contextlib.contextmanager
     def holding(self, values: Mapping[str, Tensor], plains: Mapping[str, object] | None = None) -> Iterator[None]:
-        """Holds other values while the block runs: :meth:`restore` then writes these.  Other plain values are bound at
-        once, as far as their paths are there."""
+        """Holds other values, which :meth:`restore` writes, while the block runs; plain ones are bound at once."""
         before = self.values, self.plains
         known = {path: value for path, value in (plains or {}).items() if path in self.setters}
         self.values, self.plains = {**self.values, **values}, {**self.plains, **known}
@@ -221,8 +216,7 @@ class StateSnapshot:
         return found
 
     def take_over(self, values: Mapping[str, Tensor]) -> list[ValueMismatch]:
-        """Replaces its values by those of another process.  Returns which of them do not fit: state that this program
-        does not name any longer is none."""
+        """Takes the values of another process.  Returns those that do not fit; what is not named any longer is none."""
         problems: list[ValueMismatch] = []
         for path, value in values.items():
             own = self.values.get(path)

@@ -1,5 +1,4 @@
-"""torch, and the state that it keeps for the whole process: the modes of calls, the generators of random numbers, and
-the device."""
+"""torch, and the state that it has for the whole process: modes of calls, random generators, the device."""
 
 from __future__ import annotations
 
@@ -19,8 +18,7 @@ if TYPE_CHECKING:
 else:
 
     class _Torch:
-        """Imports torch when something of it is used: the process that starts the workers imports their code as well,
-        and does without it."""
+        """Imports torch when it is used: the process that starts the workers does without it."""
 
         def __getattr__(self, name: str) -> object:
             import torch
@@ -85,11 +83,10 @@ def default_dtype(dtype: torch.dtype) -> Iterator[None]:
         torch.set_default_dtype(before)
 
 
-@contextlib.contextmanager
-def eager_stance() -> Iterator[None]:
+def eager_stance() -> contextlib.AbstractContextManager[object]:
     """Makes compiled callables run eager while the block runs."""
-    with torch.compiler.set_stance("force_eager"):
-        yield
+    stance: contextlib.AbstractContextManager[object] = torch.compiler.set_stance("force_eager")
+    return stance
 
 
 @contextlib.contextmanager
@@ -107,8 +104,7 @@ def plain_modes() -> Iterator[None]:
 
 @contextlib.contextmanager
 def higher_precision(tensors: list[torch.Tensor], double: bool) -> Iterator[None]:
-    """Turns autocast and TF32 off while the block runs, and makes these tensors and the default dtype double, or at
-    least float32."""
+    """Turns autocast and TF32 off, and makes these tensors and the default dtype double, or at least float32."""
     dtype = torch.float64 if double else torch.float32
     backends: Any = torch.backends
     multiplies = (backends.cuda.matmul, backends.cudnn.conv, backends.cudnn.rnn, backends.mkldnn.matmul)
@@ -150,8 +146,7 @@ NUMPY = "numpy"
 CUDA = "cuda:"
 """Followed by the number of the device."""
 _BYTES = 8192
-"""The size that a state of Python or NumPy is padded to, so that two states of a generator have one shape. The longest,
-of a Mersenne Twister, has 3.2 kB."""
+"""The size to which states of Python or NumPy are padded, so that all have one shape: the longest has 3.2 kB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,14 +184,12 @@ def _pickled(get: Callable[[], object], put: Callable[..., object]) -> HeldGener
 
 
 def _global_generators() -> dict[str, HeldGenerator]:
-    found = {TORCH: HeldGenerator(torch.get_rng_state, torch.set_rng_state)}
-    found[PYTHON] = _pickled(random.getstate, random.setstate)
+    found: dict[str, Any] = {TORCH: torch.default_generator, PYTHON: random.getstate.__self__}  # type: ignore[attr-defined]
     if (numpy := sys.modules.get("numpy.random")) is not None:
-        found[NUMPY] = _pickled(functools.partial(numpy.get_state, legacy=False), numpy.set_state)
-    for number in range(torch.cuda.device_count()) if cuda_in_use() else ():
-        get, put = torch.cuda.get_rng_state, functools.partial(torch.cuda.set_rng_state, device=number)
-        found[f"{CUDA}{number}"] = HeldGenerator(functools.partial(get, number), put)
-    return found
+        found[NUMPY] = numpy.get_state.__self__
+    if cuda_in_use():
+        found |= {f"{CUDA}{number}": one for number, one in enumerate(torch.cuda.default_generators)}
+    return {name: generator for name, one in found.items() if (generator := held_generator(one)) is not None}
 
 
 def rng_state() -> dict[str, Tensor]:
@@ -216,10 +209,8 @@ ALLOCATIONS = "allocation.all.allocated"
 
 
 def cuda_in_use() -> bool:
-    """Return True if the program has used CUDA, which is whether it has had a tensor there.
-
-    Where there is a GPU, the compiler initializes CUDA for any program, to keep the states of its generators.
-    """
+    """Return True if the program has used CUDA, which is whether it has had a tensor there. Where there is a GPU, the
+    compiler initializes CUDA for any program, to keep the states of its generators."""
     cuda: Any = torch.cuda
     if not cuda.is_initialized():
         return False

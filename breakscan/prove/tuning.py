@@ -30,8 +30,7 @@ class ProgramChange:
 
     ``name`` identifies it for people (``net.py:12 where``, ``capture_scalar_outputs = True``); ``assumes`` are the
     things that have to be true for it to be right, in at most two lines.  ``write`` returns the texts of the files that
-    it changes, as they are after other changes, and None where it does not fit them.
-    """
+    it changes, as they are after other changes, and None where it does not fit them."""
 
     kind: RemedyKind
     name: str
@@ -57,10 +56,9 @@ class RunFigures:
     """The figures of a run of the program, up to the same step in each run.
 
     ``eager_functions`` are functions that run eager as a whole, also those that are called plainly next to what is
-    compiled; ``step_seconds`` is the median of the steps in which
-    nothing was compiled, None where there is none; ``run_seconds`` is the time from the first step to the last, with
-    what was compiled in it; ``memory_bytes`` is the most memory that was in use, on the GPU if one is used.
-    """
+    compiled; ``step_seconds`` is the median of the steps in which nothing was compiled, None where there is none;
+    ``run_seconds`` is the time from the first step to the last, with what was compiled in it; ``memory_bytes`` is the
+    most memory that was in use, on the GPU if one is used."""
 
     breaks: int
     recompiles: int
@@ -94,8 +92,7 @@ class Evidence(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A change, or several together, that was tried.  ``reason`` is why it was not taken, ``over`` are the figures of
-    the program that it was tried on."""
+    """A trial of one or several changes, why it was not taken, and the figures of what it was tried ``over``."""
 
     names: tuple[str, ...]
     kind: RemedyKind

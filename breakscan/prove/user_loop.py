@@ -26,11 +26,8 @@ _SCOPES = (*_NAMED, ast.Lambda)
 
 
 class UserLoop:
-    """The body of a loop, as it ran when the program made its last captured call.
-
-    ``modes`` are those around the loop.  What an iteration changes is put back after it: the names that it binds, and
-    the contents of containers and attributes that it reaches.
-    """
+    """The body of a loop, as it ran when the last call was captured.  What an iteration changes is put back after it:
+    the names that it binds, and the contents of containers and attributes."""
 
     def __init__(self, code: CodeType, names: dict[str, Any], bound: set[str], site: str) -> None:
         self._site = site
@@ -52,8 +49,7 @@ class UserLoop:
                 undo()
 
     def try_out(self, callables: Sequence[CapturedCallable], modes: Modes, number: int) -> TimedStep | None:
-        """Runs one iteration eager, and finds what it changes.  Returns what it did, None if it cannot be repeated or
-        is not a whole step."""
+        """Runs an iteration eager.  Returns what it did, None if it cannot be repeated or is not a whole step."""
         from torch.optim.optimizer import register_optimizer_step_post_hook
 
         calls: dict[int, int] = {}

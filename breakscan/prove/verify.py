@@ -26,8 +26,7 @@ from breakscan.source.writing import rewrite_file
 
 
 def prove_together(verifier: Verifier, rewrites: Rewrites, planned: Planned, each: bool) -> None:
-    """Proves all rewrites together, and each by itself where that is asked for, or where their proof leaves open what
-    each of them does."""
+    """Proves all rewrites together, and each by itself where that is asked for, or left open."""
     every = (*planned.alone, *planned.dependent)
     verifier.candidates |= {one.label: one for one in every}
     together = rewrites.together(every, ALL) if len(every) > 1 else None
@@ -42,11 +41,9 @@ def prove_together(verifier: Verifier, rewrites: Rewrites, planned: Planned, eac
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """The thing to verify: ``candidate``, or else all rewrites that ``wanted`` and ``settings`` allow. ``apply`` says
-    that proved changes are written, ``apply_unseen`` that this includes those that are held back. ``each`` says that
-    each rewrite is proved and timed by itself, also if all are accepted together. ``repro`` is the file for a program
-    that shows how compiled differs from eager.
-    """
+    """The thing to verify: ``candidate``, or else all rewrites that ``wanted`` and ``settings`` allow; if proved
+    changes are written (``apply``, ``apply_unseen`` those that are held back, too), if each is proved alone, and the
+    file for a program that shows how compiled differs from eager (``repro``)."""
 
     settings: FileSettings
     wanted: WantedRewrites
@@ -58,11 +55,9 @@ class Question:
 
 
 def verify(program: UserProgram, question: Question, say: Say) -> Verification:
-    """Runs the program several times, and writes nothing unless ``apply``.
-
-    ``say`` is called with the progress. SIGINT or SIGTERM ends the run, which returns what is proved until then. Raises
-    NothingToMeasure if the program cannot be measured, WorkerError if it cannot be run.
-    """
+    """Runs the program several times, and writes nothing unless ``apply``. ``say`` is called with the progress. SIGINT
+    or SIGTERM ends the run, which returns what is proved until then. Raises NothingToMeasure if the program cannot be
+    measured, WorkerError if it cannot be run."""
     rules = load_library(question.settings.of(Path.cwd() / "any file").rule_folders)
     temporary = tempfile.TemporaryDirectory(prefix="breakscan-verify-", ignore_cleanup_errors=True)
     with temporary as folder, interrupted_once(), ForkServerProcess() as server:
@@ -154,11 +149,9 @@ class _Work:
         return tuple(path for path in paths if path.suffix == ".py" and path.is_file())
 
     def _proved(self) -> Candidate | None:
-        """Returns the proved changes, combined if there are several; None if there are none.
-
-        This is the whole set if it is proved: some rewrites only help together with others, as when one break hides
-        another. Otherwise it is all that are proved by themselves, if they are proved together, else the best.
-        """
+        """Returns the proved changes, combined if there are several; None if there are none. This is the whole set if
+        it is proved: some rewrites only help together with others, as when one break hides another. Otherwise it is all
+        that are proved by themselves, if they are proved together, else the best."""
         chosen = [proof for proof in self.verifier.proofs if proof.members and self._holds(proof)]
         if not chosen:
             good = [proof for proof in self.verifier.proofs if not proof.members and self._holds(proof)]

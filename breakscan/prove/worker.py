@@ -7,7 +7,6 @@ import itertools
 import math
 import pickle
 import signal
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from breakscan.prove.candidate import Candidate
-from breakscan.prove.fork_server import ForkedProcess, ForkServerProcess, process_command, worker_environment
+from breakscan.prove.fork_server import ForkedProcess, ForkServerProcess
 from breakscan.prove.process import WorkerProcess
 from breakscan.prove.protocol import BlockTime, Description, Failure, ProcessSettings, RunRequest, Stage, StepKind
 from breakscan.prove.step_timer import StepTimer
@@ -86,8 +85,8 @@ class OutOfTime(Exception):
 
 
 class Workers:
-    """Starts the processes of a program, each with its own folder in ``folder``.  If the ``server`` cannot fork one, it
-    is a new process.  ``until`` is the time of the monotonic clock at which those that start from now on are ended."""
+    """Starts the processes of a program, each with its own folder in ``folder``.  ``until`` is the time of the
+    monotonic clock at which those that start from now on are ended."""
 
     def __init__(
         self, program: UserProgram, folder: Path, server: ForkServerProcess, library: Iterable[Rule] = ()
@@ -132,15 +131,10 @@ class Workers:
         settings.write_bytes(pickle.dumps(given))
         connection, its = Pipe()
         with its, (folder / OUTPUT).open("wb") as log:
-            file = its.fileno()
-            process = self.server.start(settings, file, log.fileno()) or subprocess.Popen(
-                process_command(str(settings), str(file)),
-                env=worker_environment(),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                pass_fds=(file,),
-            )
+            try:
+                process = self.server.start(settings, its.fileno(), log.fileno())
+            except (OSError, EOFError):
+                raise WorkerError("the server of its processes has ended") from None
         return Worker(self.program, folder, connection, process, self.until)
 
 
@@ -149,13 +143,12 @@ OUTPUT = "output.txt"
 
 @dataclass(eq=False)
 class Worker(contextlib.AbstractContextManager["Worker"]):
-    """A process that runs.  All files of it are in ``folder``.  ``until`` is the time of the monotonic clock at which
-    it is ended."""
+    """A process that runs, with its files in ``folder``, until its end or this time of the monotonic clock."""
 
     program: UserProgram
     folder: Path
     _connection: Connection
-    _process: ForkedProcess | subprocess.Popen[bytes]
+    _process: ForkedProcess
     until: float
 
     def ready(self) -> Description:
@@ -200,13 +193,12 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
 
     def kill(self, how: signal.Signals = signal.SIGKILL) -> None:
         """Ends the process at once."""
-        if not self.ended:
-            self._process.send_signal(how)
+        self._process.send_signal(how)
 
     @property
     def ended(self) -> bool:
         """Return True if the process has ended."""
-        return self._process.poll() is not None
+        return self._process.wait(0.0) is not None
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """Lets the program run to its end, for a while."""
@@ -216,14 +208,12 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
         elif kind is not None and issubclass(kind, OutOfTime):
             self.kill()
         self._connection.close()
-        try:
-            self._process.wait(10)
-        except subprocess.TimeoutExpired:
-            self._process.send_signal(signal.SIGKILL)
+        if self._process.wait(10) is None:
+            self.kill()
             self._process.wait()
 
     def _death(self) -> WorkerError:
-        status = self._process.wait()
+        status = self._process.wait() or 0
         last = next((line for line in reversed(self.output().splitlines()) if line.strip()), "")
         how = f"by {signal_name(-status)}" if status < 0 else f"with exit status {status}"
         if status == -signal.SIGKILL:

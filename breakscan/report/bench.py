@@ -10,7 +10,7 @@ from typing import Any, TextIO
 
 from breakscan.explanation.compilations import STAGES
 from breakscan.model.words import counted, duration, megabytes, sentence
-from breakscan.prove.bench_result import OWN, Bench, BenchRow, MeasurementStatus
+from breakscan.prove.bench import OWN, Bench, BenchRow, MeasurementStatus
 from breakscan.prove.faster import LEAST, PROCESSES
 from breakscan.prove.protocol import Stage
 from breakscan.report.measured_page import MeasuredPage, PageRow

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TextIO, TypeVar
 
 if TYPE_CHECKING:
-    from breakscan.prove.bench_result import Bench
+    from breakscan.prove.bench import Bench
     from breakscan.prove.proof import Verification
     from breakscan.prove.tuning import Tuning
     from breakscan.report.check import CheckReport

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from breakscan.model.words import UNITS, counted
-from breakscan.prove.bench_result import Bench
+from breakscan.prove.bench import Bench
 from breakscan.prove.candidate import MeasuringProgress, MeasuringStep
 from breakscan.prove.equal import Change, Part, ResultDifference
 from breakscan.prove.faster import Ratio

@@ -5,27 +5,37 @@ from __future__ import annotations
 import difflib
 import itertools
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from briefly import BRIEFLY
 
 from breakscan.prove.candidate import UNCHANGED
+from breakscan.prove.fork_server import ForkServerProcess
 from breakscan.prove.worker import CALLS, UserProgram, Worker, Workers
 
 
+@pytest.fixture(scope="session")
+def server() -> Iterator[ForkServerProcess]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OMP_NUM_THREADS", "1")
+        patch.delenv("TORCHINDUCTOR_MAX_AUTOTUNE", raising=False)
+        with ForkServerProcess() as running:
+            yield running
+
+
 @pytest.fixture
-def started(tmp_path: Path) -> Any:
+def started(tmp_path: Path, server: ForkServerProcess) -> Any:
     """Starts the program with this text, with its files in ``workers1``, ``workers2``, … of the folder."""
     numbers = itertools.count(1)
 
-    def started(text: str, server: Any = None, calls: int = CALLS) -> Worker:
+    def started(text: str, by: ForkServerProcess = server, calls: int = CALLS) -> Worker:
         script = tmp_path / "it.py"
         script.write_text(text, encoding="utf-8")
-        program, none = UserProgram((str(script),), calls=calls), SimpleNamespace(start=lambda *_: None)
-        return Workers(program, tmp_path / f"workers{next(numbers)}", server or none).start(UNCHANGED)
+        program = UserProgram((str(script),), calls=calls)
+        return Workers(program, tmp_path / f"workers{next(numbers)}", by).start(UNCHANGED)
 
     return started
 

@@ -4,51 +4,64 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
+from unittest import mock
 
 import pytest
+import torch
+from torch._dynamo.eval_frame import OptimizeContext
 
-from breakscan.prove.bench import WantedVariants, doubles, is_worth_repeating, planned, write_for
-from breakscan.prove.bench_result import OWN, BenchRow, MeasurementStatus, best_of, pays_after
+from breakscan.prove.bench import (
+    OWN,
+    BenchRow,
+    MeasurementStatus,
+    WantedVariants,
+    best_of,
+    doubles,
+    is_worth_repeating,
+    pays_after,
+    planned,
+    write_for,
+)
 from breakscan.prove.candidate import Candidate
+from breakscan.prove.capture import CompileHook
 from breakscan.prove.faster import Ratio
 from breakscan.prove.observation import NothingToMeasure
-from breakscan.prove.protocol import Choices, CompileChoice
+from breakscan.prove.process import choice_of
+from breakscan.prove.protocol import Choices
 
-MODES: dict[str, dict[str, Any]] = {
-    "default": {},
-    "lite": {"fallback_by_default": True},
-    "reduce-overhead": {"triton.cudagraphs": True},
-    "max-autotune-no-cudagraphs": {"max_autotune": True},
-    "max-autotune": {"max_autotune": True, "triton.cudagraphs": True},
-}
+MODES = ("default", "lite", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune")
 
 
-def choice(
-    backend: str = "inductor", dynamic: bool | None = None, fullgraph: bool = False, **options: Any
-) -> CompileChoice:
-    return CompileChoice(backend, options, dynamic, fullgraph)
-
-
-def offered(*chosen: CompileChoice, cuda: bool = False) -> Choices:
+def offered(cuda: bool = False, **kept: Any) -> Choices:
     names = ("aot_eager", "cudagraphs", "eager", "inductor", "mine")
-    return Choices(("cudagraphs", "inductor"), names, MODES, chosen, cuda)
+    return Choices(("cudagraphs", "inductor"), names, MODES, kept, cuda)
 
 
-CPU = offered(choice())
-GPU = offered(choice(), cuda=True)
+CPU, GPU = offered(), offered(cuda=True)
 
 
-def run(choices: Choices, **wanted: Any) -> tuple[list[str], dict[str, str | None]]:
-    """The labels of what is run, and of what is skipped, with what that is the same as."""
+def run(choices: Choices, own: dict[str, Any] | None = None, **wanted: Any) -> tuple[list[str], dict[str, str | None]]:
+    """The labels of what is run, and of what is skipped, with what that is the same as.  The program itself compiles
+    with ``own`` arguments."""
     variants = planned(WantedVariants(**wanted), choices)
-    skipped = doubles(variants, choices)
+
+    def key_of(variant: Candidate) -> str | None:
+        options = own if variant.options is None else variant.options
+        if options is None or options.get("backend") == "mine":
+            return None
+        with mock.patch.object(OptimizeContext, "__call__", OptimizeContext.__call__):
+            hook = CompileHook(lambda captured: captured.compiled)
+            hook.install(torch)
+            return choice_of(hook.context_of(lambda: None, options), choices.cuda)
+
+    skipped = doubles(variants, choices.cuda, key_of)
     return [variant.label for variant in variants if variant.label not in skipped], {
         key: one.same_as for key, one in skipped.items()
     }
 
 
 def test_on_a_gpu_all_modes_are_ways_of_their_own() -> None:
-    run_, skipped = run(GPU)
+    run_, skipped = run(GPU, {})
     assert run_ == [
         OWN,
         'backend="eager"',
@@ -63,7 +76,7 @@ def test_on_a_gpu_all_modes_are_ways_of_their_own() -> None:
 
 
 def test_without_one_a_mode_is_run_once() -> None:
-    run_, skipped = run(CPU)
+    run_, skipped = run(CPU, {})
     assert 'mode="max-autotune-no-cudagraphs"' in run_
     assert skipped == {
         'mode="default"': OWN,
@@ -74,15 +87,16 @@ def test_without_one_a_mode_is_run_once() -> None:
 
 
 def test_what_the_program_asks_for_is_kept_and_not_run_twice() -> None:
-    choices = offered(choice(dynamic=True, fullgraph=True, **MODES["reduce-overhead"]), cuda=True)
+    choices = offered(cuda=True, dynamic=True, fullgraph=True)
     variants = planned(WantedVariants(), choices)
     assert all(variant.options["fullgraph"] is True for variant in variants if variant.options is not None)
     assert {"mode": "max-autotune", "fullgraph": True, "dynamic": True} in [variant.options for variant in variants]
-    assert run(choices)[1] == {'mode="reduce-overhead"': OWN, "dynamic=True": 'mode="default"'}
+    own = {"dynamic": True, "fullgraph": True, "mode": "reduce-overhead"}
+    assert run(choices, own)[1] == {'mode="reduce-overhead"': OWN, "dynamic=True": 'mode="default"'}
 
 
 def test_a_program_that_compiles_in_several_ways_is_like_none_of_them() -> None:
-    assert run(offered(choice(), choice("eager"), cuda=True))[1] == {}
+    assert run(GPU)[1] == {}
 
 
 def test_lists_narrow_and_widen_what_is_tried() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from breakscan.prove.call_runs import CallRuns
+from breakscan.prove.fork_server import ForkServerProcess
 from breakscan.prove.process import WorkerProcess
 from breakscan.prove.protocol import Stage, StepKind
 from breakscan.prove.state import read_file
@@ -31,7 +32,7 @@ def test_arms_have_caches_and_an_allocator_of_which_no_chance_decides(
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "shared")
     monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", "12345")
     monkeypatch.delenv("MALLOC_MMAP_THRESHOLD_", raising=False)
-    with started(SCRIPT) as worker:
+    with ForkServerProcess() as server, started(SCRIPT, server) as worker:
         worker.ready()
     cache, mapped, trimmed = worker.output().split()
     assert cache == os.fspath(tmp_path / "workers1" / "worker1" / "cache" / "inductor")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from report_results import text_of
 
-from breakscan.prove.bench_result import OWN, Bench, BenchRow, Eager, MeasurementStatus
+from breakscan.prove.bench import OWN, Bench, BenchRow, Eager, MeasurementStatus
 from breakscan.prove.candidate import Candidate
 from breakscan.prove.faster import Ratio
 from breakscan.prove.observation import Observation, ObservationKind
