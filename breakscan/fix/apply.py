@@ -8,32 +8,25 @@ from __future__ import annotations
 import io
 import tokenize
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import libcst as cst
 
 from breakscan.fix.support import matchers as m
 from breakscan.fix.support.context import Edit, FileTree, Replacement
-from breakscan.fix.support.walking import children
+from breakscan.fix.support.walking import code_children
 
 
 def overlap(tree: FileTree, one: Edit, other: Edit) -> bool:
     """Returns whether two edits touch the same statement, so that the second must be planned again after the first."""
-    spans = [tree.span(_statement(tree, node)) for node in other.replace]
-    for node in one.replace:
-        start, end = (at := tree.span(_statement(tree, node)))[:2], at[2:]
-        if any(start < (span[2:]) and span[:2] < end for span in spans):
-            return True
-    return False
+    kinds = (cst.BaseSmallStatement, cst.BaseCompoundStatement, cst.SimpleStatementLine)
+    own, others = ([tree.span(_innermost(tree, node, *kinds)) for node in edit.replace] for edit in (one, other))
+    return any(at[:2] < span[2:] and span[:2] < at[2:] for at in own for span in others)
 
 
-def _statement(tree: FileTree, node: cst.CSTNode) -> cst.CSTNode:
-    while not isinstance(node, cst.BaseSmallStatement | cst.BaseCompoundStatement | cst.SimpleStatementLine):
-        above = tree.parents.get(node)
-        if above is None:
-            return node
-        node = above
-    return node
+def _innermost(tree: FileTree, node: cst.CSTNode, *kinds: type[object]) -> cst.CSTNode:
+    """The innermost node of some kinds that contains a node, or is that node; the node itself if there is none."""
+    return next((one for one in (node, *tree.around(node)) if isinstance(one, kinds)), node)
 
 
 class _Replacer(cst.CSTTransformer):
@@ -60,7 +53,8 @@ class _Replacer(cst.CSTTransformer):
 
     def on_leave(self, original_node: cst.CSTNodeT, updated_node: cst.CSTNodeT) -> cst.CSTNode:  # type: ignore[override]
         # libcst's types do not allow a visitor to replace a node by one of another type, although this works.
-        made = self._made(original_node, updated_node)
+        new = self.replace.get(original_node, updated_node)
+        made: list[cst.CSTNode] = [new] if isinstance(new, cst.CSTNode) else list(new or ())
         if original_node in self.units:
             made = self._with_comments(original_node, made)
             indent = self.tree.span(original_node)[1] - 1
@@ -77,7 +71,7 @@ class _Replacer(cst.CSTTransformer):
     def _with_comments(self, original: cst.CSTNode, made: list[cst.CSTNode]) -> list[cst.CSTNode]:
         """New statements with the lost comments of the old one."""
         comments = self.left_over.pop(self.tree.parents.get(original), []) if made else []
-        for comment in _comments_in(original) if self.lost else ():
+        for comment in _comments(self.module.code_for_node(original)).elements() if self.lost else ():
             if self.lost[comment] > 0:
                 self.lost[comment] -= 1
                 comments.append(cst.EmptyLine(comment=cst.Comment(comment)))
@@ -103,14 +97,6 @@ class _Replacer(cst.CSTTransformer):
             return [first.with_changes(footer=[*comments, *first.footer])]  # type: ignore[attr-defined]
         return [first.with_changes(leading_lines=[*comments, *first.leading_lines]), *made[1:]]  # type: ignore[attr-defined]
 
-    def _made(self, original: cst.CSTNode, updated: cst.CSTNode) -> list[cst.CSTNode]:
-        if original not in self.replace:
-            return [updated]
-        new = self.replace[original]
-        if new is None:
-            return []
-        return [new] if isinstance(new, cst.CSTNode) else list(new)
-
 
 def applied(tree: FileTree, edits: Sequence[Edit], imports: Sequence[str]) -> str:
     """Returns the text with the edits and the imports that the new code needs. The edits must not overlap.
@@ -121,7 +107,8 @@ def applied(tree: FileTree, edits: Sequence[Edit], imports: Sequence[str]) -> st
     if before != tree.text:
         raise ValueError("libcst does not reproduce the text of this file")
     replace = {node: new for edit in edits for node, new in edit.replace.items()}
-    units = _units(tree, replace)
+    holding = {_innermost(tree, node, cst.SimpleStatementLine, cst.BaseCompoundStatement) for node in replace}
+    units = {one for one in holding if holding.isdisjoint(tree.around(one))}
     module = tree.module.visit(_Replacer(tree, replace, units, Counter()))
     if lost := _comments(before) - _comments(module.code):
         module = tree.module.visit(_Replacer(tree, replace, units, lost))
@@ -129,7 +116,6 @@ def applied(tree: FileTree, edits: Sequence[Edit], imports: Sequence[str]) -> st
 
 
 def _comments(text: str) -> Counter[str]:
-    """The comments of a text, and how often each occurs."""
     if "#" not in text:
         return Counter()
     try:
@@ -139,37 +125,6 @@ def _comments(text: str) -> Counter[str]:
     except (tokenize.TokenError, SyntaxError):  # text that is no Python is refused later
         return Counter()
     return Counter(one.rstrip() for one in found)
-
-
-def _comments_in(node: cst.CSTNode) -> list[str]:
-    """The comments of a statement, in order."""
-    found: list[str] = []
-
-    class Comments(cst.CSTVisitor):
-        def visit_Comment(self, node: cst.Comment) -> None:
-            found.append(node.value.rstrip())
-
-    node.visit(Comments())
-    return found
-
-
-def _units(tree: FileTree, replaced: Iterable[cst.CSTNode]) -> set[cst.CSTNode]:
-    """Returns the outermost statements, on lines not shared with others, that hold the replaced nodes."""
-    holding = {_with_lines(tree, node) for node in replaced}
-    return {one for one in holding if not any(above in holding for above in _above(tree, one))}
-
-
-def _with_lines(tree: FileTree, node: cst.CSTNode) -> cst.CSTNode:
-    for one in (node, *_above(tree, node)):
-        if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement):
-            return one
-    return node
-
-
-def _above(tree: FileTree, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    while (above := tree.parents.get(node)) is not None:
-        yield above
-        node = above
 
 
 _DOCSTRING = m.SimpleStatementLine([m.Expr(m.SimpleString() | m.ConcatenatedString())])
@@ -215,19 +170,14 @@ _ENOUGH_LINES = 60
 _MOST_STEPS = 20
 
 
-def width_of(text: str) -> int:
-    """The width at which a file is wrapped, as its longest line shows."""
-    lines = text.splitlines()
-    longest = max(map(len, lines), default=0)
-    found = next((width for width in _WIDTHS if longest <= width + (width == _WIDTHS[0])), _WIDTHS[-1])
-    return found if len(lines) >= _ENOUGH_LINES else max(found, _USUAL)
-
-
 def fitted(statement: cst.BaseStatement, indent: int, text: str, module: cst.Module) -> cst.BaseStatement:
     """A new statement of a file with the old ``text``, at an indentation in columns.  Lines that the file has are left
     as they are."""
-    width = width_of(text) - indent
-    old = {line.strip() for line in text.splitlines() if len(line) > width + indent}
+    file = text.splitlines()
+    longest = max(map(len, file), default=0)
+    width = next((width for width in _WIDTHS if longest <= width + (width == _WIDTHS[0])), _WIDTHS[-1])
+    width = (width if len(file) >= _ENOUGH_LINES else max(width, _USUAL)) - indent
+    old = {line.strip() for line in file if len(line) > width + indent}
 
     def is_wide(line: str) -> bool:
         return len(line.split("  # ")[0]) > width and line.strip() not in old and not line.lstrip().startswith("#")
@@ -255,7 +205,7 @@ def _calls_in(node: cst.CSTNode, depth: int) -> Iterator[tuple[cst.Call, int]]:
     if isinstance(node, cst.Call) and node.args and not isinstance(node.args[0].value, cst.GeneratorExp):
         yield node, depth
     if not isinstance(node, cst.FormattedString):  # before Python 3.12, its fields have one line
-        for child in children(node):
+        for child in code_children(node):
             yield from _calls_in(child, depth + isinstance(node, cst.IndentedBlock))
 
 

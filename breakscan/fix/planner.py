@@ -8,7 +8,7 @@ import traceback
 import warnings
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from pathlib import Path
 
@@ -23,8 +23,8 @@ from breakscan.fix.source_map import SourceMap
 from breakscan.fix.support.context import Declined, Edit, FileTree, NotKnown, OtherForm, RewriteContext
 from breakscan.fix.support.purity import reads_code
 from breakscan.model.findings import Confidence, Finding, Kind, RewriteOffer, Site, SourceError, Verdict
-from breakscan.rulebook.config import FileSettings, Settings
-from breakscan.rulebook.library import load_library
+from breakscan.rulebook.config import FileSettings
+from breakscan.rulebook.library import Library, load_library
 from breakscan.source.module import SourceModule, SourceProblem, read_source
 from breakscan.source.paths import display_path
 from breakscan.source.python_text import marks, python_text
@@ -111,7 +111,7 @@ def repair_file(
     except SourceProblem as problem:
         return FileRepair(path, display, data, "", "", "", errors=(problem.error,))
     own = settings.of(path)
-    planner = _Planner(path, display, before, roots, own, wanted)
+    planner = _Planner(path, display, before, roots, load_library(own.rule_folders), wanted)
     studies = studies or Studies(settings, [path])
     if (reason := _why_generated(before)) is not None:
         try:
@@ -139,38 +139,35 @@ def _why_generated(text: str) -> str | None:
     return f"this file is generated {where}"
 
 
+@dataclass(eq=False)
 class _Planner:
-    def __init__(
-        self,
-        path: Path,
-        display: str,
-        before: str,
-        roots: Sequence[Path],
-        settings: Settings,
-        wanted: WantedRewrites,
-    ) -> None:
-        self.path = path
-        self.display = display
-        self.before = before
-        self.roots = roots
-        self.wanted = wanted
-        self.library = load_library(settings.rule_folders)
-        self.failed: dict[tuple[Key, str], str] = {}
-        """Rewrites that were tried and did not help, with the reason."""
-        self.in_vain: dict[tuple[str, Site, str], str] = {}
-        """Edits that help nothing in the end, by rule, site before any edit and rewrite, with the reason."""
-        self.lines = SourceMap.unchanged(before)
-        """The origins of the lines of the current text."""
-        self.safe = before
-        """The text with the safe edits alone."""
-        self.studies: Studies | None = None
-        self.from_recording = False
-        """True if ``studies`` take the values of a recorded run for true: then every edit assumes them."""
-        self.applied: list[Applied] = []
-        self.left: dict[tuple[str, Site], Refused] = {}
-        """The findings that stay in this pass, without reasons where no rewrite is known."""
-        self.known: set[tuple[str, Site]] = set()
-        """The findings of the facts that edits rest on, in the text as it is: ``check`` may have more."""
+    path: Path
+    display: str
+    before: str
+    roots: Sequence[Path]
+    library: Library
+    wanted: WantedRewrites
+    failed: dict[tuple[Key, str], str] = field(default_factory=dict)
+    """Rewrites that were tried and did not help, with the reason."""
+    in_vain: dict[tuple[str, Site, str], str] = field(default_factory=dict)
+    """Edits that help nothing in the end, by rule, site before any edit and rewrite, with the reason."""
+    studies: Studies | None = None
+    from_recording: bool = False
+    """True if ``studies`` take the values of a recorded run for true: then every edit assumes them."""
+    applied: list[Applied] = field(default_factory=list)
+    left: dict[tuple[str, Site], Refused] = field(default_factory=dict)
+    """The findings that stay in this pass, without reasons where no rewrite is known."""
+    known: set[tuple[str, Site]] = field(default_factory=set)
+    """The findings of the facts that edits rest on, in the text as it is: ``check`` may have more."""
+
+    def __post_init__(self) -> None:
+        self._start()
+
+    def _start(self) -> None:
+        """Begins with the text before any edit: ``lines`` are the origins of the lines of the current text, ``safe``
+        is the text with the safe edits alone."""
+        self.applied, self.left = [], {}
+        self.lines, self.safe = SourceMap.unchanged(self.before), self.before
 
     def run(
         self, data: bytes, studies: Studies, observed: Studies | None, findings: Sequence[Finding] = ()
@@ -193,16 +190,12 @@ class _Planner:
             if self.in_vain.keys() >= in_vain.keys():
                 break
             self.in_vain |= in_vain
-            self._start_again()
+            self._start()
         guessed = [] if errors else [one for one in findings if (one.rule, one.site) not in self.known]
         self._decline(guessed, GUESSED)
         fixed = {(one.finding.rule, one.finding.site) for one in self.applied}
         left = [one for key, one in (stay | self.left).items() if key not in fixed]
         return self._repair(data, text, left, [error for error in errors if error.path == self.display])
-
-    def _start_again(self) -> None:
-        self.applied, self.left = [], {}
-        self.lines, self.safe = SourceMap.unchanged(self.before), self.before
 
     def _in_vain(self, stay: Iterable[Refused]) -> dict[tuple[str, Site, str], str]:
         """Returns the edits that help nothing, because their line, or for those that are for the compiler alone their
@@ -214,7 +207,10 @@ class _Planner:
             is_for_compiler = one.rewrite in FOR_THE_COMPILER
             for other in breaks:
                 is_there = own.site.line <= other.site.line <= own.site.end_line
-                if is_there or (is_for_compiler and other.function == own.function and _breaks_anyhow(other)):
+                is_sure = other.confidence not in (Confidence.CONDITIONAL, Confidence.POSSIBLE)
+                has_setting = any("capture_" in remedy for remedy in other.remedies)
+                is_same = is_for_compiler and other.function == own.function and is_sure and not has_setting
+                if is_there or is_same:
                     reason = f"it would gain nothing: line {other.site.line} breaks the graph all the same"
                     in_vain[own.rule, own.site, one.rewrite] = reason
         return in_vain
@@ -227,7 +223,7 @@ class _Planner:
     def _repair(
         self, data: bytes, text: str, stay: Sequence[Refused], errors: Sequence[SourceError] = ()
     ) -> FileRepair:
-        applied = sorted(self.applied, key=lambda one: _place(one.finding))
+        applied = sorted(self.applied, key=lambda one: place_of(one.finding))
         refused = tuple(one for one in stay if one.reasons)
         without = tuple(one.finding for one in stay if not one.reasons)
         texts = data, self.before, self.safe, text
@@ -351,7 +347,7 @@ class _Planner:
         if reason is not None or node is None:
             return Reason(rewrite, reason or "there is no code at the site")
         others = [other for other in seen.findings if other.function == finding.function]
-        context = RewriteContext(tree, finding, node, finding.torch, others)
+        context = RewriteContext(tree, finding, node, others)
         try:
             edit = _edit(context, rewrite)
         except Declined as declined:
@@ -410,12 +406,6 @@ class _Planner:
 
 
 _WHERE_MADE = ("__init__", "__new__", "__post_init__")
-
-
-def _breaks_anyhow(finding: Finding) -> bool:
-    """True for a break that no edit and no setting removes, in each call."""
-    is_sure = finding.confidence not in (Confidence.CONDITIONAL, Confidence.POSSIBLE)
-    return is_sure and not any("capture_" in one for one in finding.remedies)
 
 
 def _edit(context: RewriteContext, rewrite: str) -> Edit:
@@ -500,10 +490,6 @@ def _key(finding: Finding, module: SourceModule) -> Key:
     return finding.rule, finding.function, " ".join(module.segment(finding.site).split())
 
 
-def _place(finding: Finding) -> tuple[int, int, str]:
-    return finding.site.line, finding.site.column, finding.rule
-
-
 def place_of(finding: Finding) -> Place:
     """Returns a place as :class:`WantedRewrites` identifies it."""
-    return finding.site.path, *_place(finding)
+    return finding.site.path, finding.site.line, finding.site.column, finding.rule

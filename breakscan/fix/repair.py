@@ -79,29 +79,21 @@ def fixable(found: CheckResult, settings: FileSettings) -> list[Finding]:
 
 
 def _repairs(
-    tasks: Sequence[Task],
-    settings: FileSettings,
-    wanted: WantedRewrites,
-    jobs: int | None,
-    checkers: Checker | None,
+    tasks: Sequence[Task], settings: FileSettings, wanted: WantedRewrites, jobs: int | None, checkers: Checker | None
 ) -> Iterator[FileRepair]:
     workers = min(jobs or usable_cores(), len(tasks))
     if workers <= 1 or len(tasks) < FEWEST_FILES:
         with no_collector():
             planned = _Planned(settings, wanted, tasks, checkers)
-            yield from map(planned.repair, tasks)
+            yield from map(planned, tasks)
             planned.release()
         return
     if checkers is not None:
         checkers.release()
     from breakscan.check.pipeline.workers import in_processes  # slow to import
 
-    start = partial(_started, settings, wanted, tasks)
+    start = partial(_Planned, settings, wanted, tasks)
     yield from in_processes(start, [[task] for task in tasks], workers, here=start(), died=_died)
-
-
-def _started(settings: FileSettings, wanted: WantedRewrites, tasks: Sequence[Task]) -> Callable[[Task], FileRepair]:
-    return _Planned(settings, wanted, tasks).repair
 
 
 def _died(task: Task) -> FileRepair:
@@ -114,11 +106,7 @@ class _Planned:
     """Repairs files one after the other."""
 
     def __init__(
-        self,
-        settings: FileSettings,
-        wanted: WantedRewrites,
-        tasks: Sequence[Task],
-        checkers: Checker | None = None,
+        self, settings: FileSettings, wanted: WantedRewrites, tasks: Sequence[Task], checkers: Checker | None = None
     ) -> None:
         self.settings = settings
         self.wanted = wanted
@@ -127,13 +115,12 @@ class _Planned:
         observed = any(settings.of(path).observations is not None for path in paths)
         self.observed = Studies(settings, paths, Checker(settings, observing=True)) if observed else None
 
-    def repair(self, task: Task) -> FileRepair:
+    def __call__(self, task: Task) -> FileRepair:
         path, roots, found = task
         findings = found if self.observed is None else None
         return repair_file(path, roots, self.settings, self.wanted, self.studies, self.observed, findings)
 
     def release(self) -> None:
-        """Releases all trees."""
         self.studies.release()
         if self.observed is not None:
             self.observed.release()

@@ -48,7 +48,6 @@ class Difference:
 
 
 def differs(text: str, *effects: Effect) -> Difference:
-    """A difference with some effects."""
     return Difference(in_one_line(text), frozenset(effects))
 
 

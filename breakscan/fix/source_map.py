@@ -24,13 +24,11 @@ class SourceMap:
 
     @staticmethod
     def unchanged(text: str) -> SourceMap:
-        """Returns the map of a text to itself."""
         count = text.count("\n") + 1
         return SourceMap(tuple(range(count)), (True,) * count)
 
     @staticmethod
     def of_change(before: str, after: str) -> SourceMap:
-        """Returns the map of a changed text."""
         old, new = before.split("\n"), after.split("\n")
         most = min(len(old), len(new))
         head = next((at for at in range(most) if old[at] != new[at]), most)
@@ -39,7 +37,8 @@ class SourceMap:
         kept = [True] * head
         cuts: set[int] = set()
         gone: list[int] = []
-        matcher = SequenceMatcher(_is_blank, old[head : len(old) - tail], new[head : len(new) - tail], autojunk=False)
+        texts = old[head : len(old) - tail], new[head : len(new) - tail]
+        matcher = SequenceMatcher(lambda line: not line.strip(), *texts, autojunk=False)
         for tag, *at in matcher.get_opcodes():
             first, end, new_first, new_end = (head + number for number in at)
             last = max(end - 1, 0)
@@ -81,10 +80,6 @@ class SourceMap:
         site = finding.site
         lines = self.before(site.line), self.before(site.end_line)
         return replace(finding, site=replace(site, line=lines[0], end_line=max(lines)))
-
-
-def _is_blank(line: str) -> bool:
-    return not line.strip()
 
 
 def _place_moved(old: Sequence[str], new: Sequence[str], gone: list[int], added: list[int], origins: list[int]) -> None:

@@ -115,12 +115,6 @@ class UserFile(FileTree):
         """The text of a node, in one line."""
         return " ".join(self.module.code_for_node(node).split())
 
-    def around(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-        """The nodes around a node, from the inside out."""
-        while (above := self.parents.get(node)) is not None:
-            yield above
-            node = above
-
     @cached_property
     def functions(self) -> dict[str, cst.FunctionDef]:
         """The functions by their qualified names; of several, the last."""

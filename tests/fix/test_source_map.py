@@ -98,11 +98,3 @@ def test_unchanged_lines_map_to_themselves_and_rounds_compose(program: tuple[str
                 assert old[lines.before(number) - 1] == line
     step_by_step = [first.before(second.before(number)) for number in range(1, len(whole.origins) + 1)]
     assert step_by_step == [whole.before(number) for number in range(1, len(whole.origins) + 1)]
-
-
-def test_several_edits_of_one_round_leave_the_lines_between_them() -> None:
-    text, lines = edited("a0 = f(0)\na1 = 1\na2 = f(2)\na3 = 3\n", ["grow", "keep", "drop", "keep"], "b")
-    assert text == "b0 = 0\nb1 = 1\nb2 = 2\na0 = f(0)\na1 = 1\na3 = 3\n"
-    assert lines.before(4) == 1
-    assert [lines.before(number) for number in (5, 6)] == [2, 4]
-    assert lines.changed_lines() == {1, 2, 3, 5, 6}

@@ -21,7 +21,6 @@ def rewrite_ids() -> tuple[str, ...]:
 
 @cache
 def load_rewrite(rewrite_id: str) -> Rewrite:
-    """Returns the rewrite with this id."""
     module = importlib.import_module(f"{__name__}.{rewrite_id.replace('-', '_')}")
     rewrite: Rewrite = module.rewrite
     return rewrite

@@ -14,7 +14,15 @@ import libcst as cst
 from breakscan.fix.result import Effect, assumes, differs
 from breakscan.fix.support import build
 from breakscan.fix.support import matchers as m
-from breakscan.fix.support.assignments import is_bound_once, is_read, is_read_outside, origin, plain_value, reads_of
+from breakscan.fix.support.assignments import (
+    is_bound_once,
+    is_changed_in_place,
+    is_read,
+    is_read_outside,
+    origin,
+    plain_value,
+    reads_of,
+)
 from breakscan.fix.support.context import Declined, Edit, OtherForm, Replacement, RewriteContext
 from breakscan.fix.support.masked import hits_of
 from breakscan.fix.support.operators import called
@@ -48,8 +56,11 @@ def rewrite(context: RewriteContext) -> Edit:
     if listed is not None:
         found.over_all(listed)
     experts = " and ".join(f"`{one}`" for one in found.rows.called) or "the experts"
-    for text in found.rows.called:
-        _refuse_norms(context, text, loop)
+    classes = [one for one in context.tree.module.body if isinstance(one, cst.ClassDef)]
+    with_norms = {one.name.value for one in classes if findall(one, _ROWS_TOGETHER)}
+    for call in (cst.ensure_type(one, cst.Call) for one in findall(loop, m.Call())):
+        if (text := context.plain(call.func)) in found.rows.called and context.fact(call.func).name in with_norms:
+            raise Declined(f"`{text}` has a norm that computes several rows together")
     rowwise = assumes(f"{experts} must compute each row by itself, without dropout, counters or hooks")
     for new in found.changes.values():
         for one in [new] if isinstance(new, cst.CSTNode) else new or ():
@@ -95,15 +106,6 @@ def _listed(context: RewriteContext, loop: cst.For) -> _Listed | None:
         if method in _NUMBERS or function in {f"torch.{one}" for one in _NUMBERS}:
             return _Listed(name, line, value, True)
     return None
-
-
-def _refuse_norms(context: RewriteContext, text: str, loop: cst.For) -> None:
-    """Declines if what is called with rows is known to compute rows together."""
-    calls = [one for one in findall(loop, m.Call()) if isinstance(one, cst.Call) and context.plain(one.func) == text]
-    kind = context.fact(calls[0].func).name if calls else None
-    for one in context.tree.module.body:
-        if isinstance(one, cst.ClassDef) and one.name.value == kind and findall(one, _ROWS_TOGETHER):
-            raise Declined(f"`{text}` has a norm that computes several rows together")
 
 
 def _squeezed(name: str) -> m.BaseMatcherNode:
@@ -252,11 +254,8 @@ class _Loop:
 
     def _refuse_changes(self, name: str, most: int) -> None:
         """Declines if the loop assigns a name more often than expected, or changes it in place."""
-        this = m.Name(name)
         bound = [one for one in nodes_named(self.loop.body, name) if not is_read(self.context, one)]
-        stored = m.AssignTarget(m.Subscript(value=this)) | m.AugAssign(this) | m.AugAssign(m.Subscript(value=this))
-        in_place = m.Call(func=m.Attribute(value=this, attr=m.Name(m.MatchRegex(r".*[^_]_$"))))
-        if len(bound) > most or findall(self.loop.body, stored | in_place):
+        if len(bound) > most or is_changed_in_place(self.loop.body, name):
             raise Declined(f"`{name}` may be a different mask where the rows are used: give it another name")
 
     # -- statements -------------------------------------------------------------------------------------------------
@@ -412,8 +411,7 @@ class _Loop:
         """True if the loop reads the elements of a tensor besides adding to it."""
         text = self.context.plain(owner)
         found = [one for one in findall(self.loop.body, m.Name() | m.Attribute()) if self.context.plain(one) == text]
-        used = [one for one in found if not self._is_result(one)]
-        return bool(used)
+        return not all(map(self._is_result, found))
 
     def _is_result(self, node: cst.CSTNode) -> bool:
         above = self.context.parent(node)
@@ -453,7 +451,9 @@ class _Loop:
             raise Declined(f"`{target.value}` is needed as a tensor")
         if listed.is_tensor and not any(self._is_own_number(line.body[0]) for line in self._lines(self.loop.body)):
             self._index_by_number(target.value)
-        experts = set(self._indexed_by(target.value))
+        indexed = findall(self.loop.body, m.Subscript(slice=[m.SubscriptElement(m.Index(m.Name(target.value)))]))
+        owners = [cst.ensure_type(one, cst.Subscript).value for one in indexed]
+        experts = {context.plain(one) for one in owners if context.fact(one).kind == "module"}
         count = (self._classes() or self._counted(listed)) if not experts else f"len({experts.pop()})"
         if experts or count is None:
             raise Declined("it is not known how many experts there are")
@@ -462,7 +462,12 @@ class _Loop:
         after = [one for one in reads if context.tree.span(one) > context.tree.span(listed.line) and one not in inside]
         if len(after) != 1:
             raise Declined(f"`{listed.name}` is used for more than the loop")
-        if self._mask_names().isdisjoint(name for one in self._made_from(listed.value) for name in read(one)):
+        # The names of the loop's function that the mask is made from.
+        calls = [one for one in findall(self.loop.body, m.Call()) if isinstance(one, cst.Call)]
+        masks = [self.mask] if self.mask is not None else [hits_of(context, one) for one in calls]
+        inner = {*written(target), *written(self.loop.body)}
+        names = {name for one in masks if one is not None for name in read(one)} - inner
+        if names.isdisjoint(name for one in self._made_from(listed.value) for name in read(one)):
             raise Declined(f"`{listed.name}` is not computed from the mask")
         self.changes[self.loop.iter] = build.call(build.expression("range"), build.expression(count))
         self.changes[listed.line] = None
@@ -521,14 +526,6 @@ class _Loop:
             if is_old and context.code(made) != context.code(line):
                 self.changes[line] = made
 
-    def _mask_names(self) -> set[str]:
-        """The names of the loop's function that the mask is made from."""
-        inner = {*written(self.loop.target), *written(self.loop.body)}
-        if self.mask is not None:
-            return {*read(self.mask)} - inner
-        masks = (hits_of(self.context, one) for one in findall(self.loop.body, m.Call()) if isinstance(one, cst.Call))
-        return {name for one in masks if one is not None for name in read(one)} - inner
-
     def _made_from(self, value: cst.BaseExpression) -> list[cst.BaseExpression]:
         """An expression, and those that its names were assigned, through the names of others."""
         found = [value]
@@ -539,10 +536,3 @@ class _Loop:
                     if made is not None and not any(made is other for other in found):
                         found.append(made)
         return found
-
-    def _indexed_by(self, name: str) -> Iterator[str]:
-        """The code of the module lists that a name is an index of."""
-        for one in findall(self.loop.body, m.Subscript(slice=[m.SubscriptElement(m.Index(m.Name(name)))])):
-            owner = cst.ensure_type(one, cst.Subscript).value
-            if self.context.fact(owner).kind == "module":
-                yield self.context.plain(owner)

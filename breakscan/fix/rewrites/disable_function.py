@@ -16,7 +16,7 @@ from breakscan.fix.support import matchers as m
 from breakscan.fix.support.context import Declined, Edit, RewriteContext
 from breakscan.fix.support.operators import called, what_costs
 from breakscan.fix.support.walking import findall, nodes_of, written
-from breakscan.model.findings import Confidence, Kind
+from breakscan.model.findings import Confidence, Kind, Mode
 
 FEWEST_BREAKS = 2
 ENTRIES = frozenset({"forward", "__call__"})
@@ -32,7 +32,7 @@ _BUILTINS = frozenset(dir(builtins))
 
 def rewrite(context: RewriteContext) -> Edit:
     """The decorator, nearest to the function."""
-    if context.needs_whole_graph:
+    if context.finding.mode is not Mode.DEFAULT:
         raise Declined("neither fullgraph=True nor torch.export allows code outside the graph")
     breaks = {
         finding.site.line
@@ -53,25 +53,21 @@ def rewrite(context: RewriteContext) -> Edit:
     if function.asynchronous is not None or findall(function, m.Yield() | m.Await()):
         raise Declined("the function yields or awaits")
     for decorator in function.decorators:
-        if "torch" in (context.dotted(_called(decorator)) or context.code(decorator.decorator)):
+        made = decorator.decorator
+        named = made.func if isinstance(made, cst.Call) else made
+        if "torch" in (context.dotted(named) or context.code(made)):
             raise Declined(f"the function is decorated with `@{context.code(decorator.decorator)}`")
     if (costly := what_costs(context, function.body)) is not None:
         raise Declined(f"`{costly}` would no longer be compiled")
-    if (unknown := _may_compute(context, function.body)) is not None:
-        raise Declined(
-            f"`{unknown}` may run tensor operations, which would no longer be compiled: move the break to a function"
-        )
+    for call in (cst.ensure_type(one, cst.Call) for one in nodes_of(function.body, cst.Call)):
+        if not _is_plain_call(context, call):
+            code = context.code(call.func)
+            raise Declined(
+                f"`{code}` may run tensor operations, which would no longer be compiled: move the break to a function"
+            )
     disable = cst.Decorator(context.imported("torch.compiler.disable"))
-    made = function.with_changes(decorators=[*function.decorators, disable])
-    return Edit({function: made}, [differs(f"`{name}` is no longer compiled")])
-
-
-def _may_compute(context: RewriteContext, node: cst.CSTNode) -> str | None:
-    """The code of the first called object that may be Python code of the program, or a module."""
-    for one in nodes_of(node, cst.Call):
-        if isinstance(one, cst.Call) and not _is_plain_call(context, one):
-            return context.code(one.func)
-    return None
+    disabled = function.with_changes(decorators=[*function.decorators, disable])
+    return Edit({function: disabled}, [differs(f"`{name}` is no longer compiled")])
 
 
 def _is_plain_call(context: RewriteContext, node: cst.Call) -> bool:
@@ -79,7 +75,7 @@ def _is_plain_call(context: RewriteContext, node: cst.Call) -> bool:
     function, method = called(context, node)
     if method is not None:
         return True
-    if isinstance(node.func, cst.Name) and node.func.value in {*written(context.function), *_parameters(context)}:
+    if isinstance(node.func, cst.Name) and node.func.value in written(context.function):
         return False
     package, _, name = (function or "").partition(".")
     if package == "builtins":
@@ -88,13 +84,3 @@ def _is_plain_call(context: RewriteContext, node: cst.Call) -> bool:
         return function != "torch.compile" and not function.startswith(("torch.nn.modules", "torch.func"))
     owner = node.func.value if isinstance(node.func, cst.Attribute) else None
     return owner is not None and context.fact(owner).kind in ("constant", "container", "number", "shape", "drawn")
-
-
-def _parameters(context: RewriteContext) -> list[str]:
-    found = findall(context.function.params, m.Param())
-    return [one.name.value for one in found if isinstance(one, cst.Param)]
-
-
-def _called(decorator: cst.Decorator) -> cst.BaseExpression:
-    made = decorator.decorator
-    return made.func if isinstance(made, cst.Call) else made

@@ -85,16 +85,21 @@ def _mask(context: RewriteContext, test: cst.BaseExpression) -> cst.BaseExpressi
         return _mask(context, test.expression)
     if isinstance(test, cst.Comparison) and len(test.comparisons) == 1:
         return _mask(context, test.left) if isinstance(test.comparisons[0].comparator, cst.Integer) else None
-    value = defined(context, test)
-    if not isinstance(value, cst.Call):
-        return None
-    function, method = called(context, value)
-    name = method or (function or "").rpartition(".")[2]
-    owner = value.func.value if method and isinstance(value.func, cst.Attribute) else None
-    owner = value.args[0].value if owner is None and value.args else owner
+    name, owner = _called_with(context, test)
     if owner is None or name not in _HITS | _READS:
         return None
     return owner if name in _HITS else _mask(context, owner)
+
+
+def _called_with(context: RewriteContext, test: cst.BaseExpression) -> tuple[str, cst.BaseExpression | None]:
+    """The name of the function or method that a test calls, and the tensor that it gets."""
+    value = defined(context, test)
+    if not isinstance(value, cst.Call):
+        return "", None
+    function, method = called(context, value)
+    owner = value.func.value if method and isinstance(value.func, cst.Attribute) else None
+    owner = value.args[0].value if owner is None and value.args else owner
+    return method or (function or "").rpartition(".")[2], owner
 
 
 def _unhit(context: RewriteContext, test: cst.BaseExpression) -> cst.BaseExpression | None:
@@ -102,18 +107,10 @@ def _unhit(context: RewriteContext, test: cst.BaseExpression) -> cst.BaseExpress
     value = defined(context, test)
     if m.matches(value, m.UnaryOperation(m.Not() | m.BitInvert())):
         reduction = cst.ensure_type(value, cst.UnaryOperation).expression
-        return None if _is_all(context, reduction) else _mask(context, reduction)
+        return None if _called_with(context, reduction)[0] == "all" else _mask(context, reduction)
     if m.matches(value, _IS_ZERO):
         return _mask(context, value)
-    return _mask(context, value) if _is_all(context, value) else None
-
-
-def _is_all(context: RewriteContext, test: cst.BaseExpression) -> bool:
-    value = defined(context, test)
-    if not isinstance(value, cst.Call):
-        return False
-    function, method = called(context, value)
-    return (method or (function or "").rpartition(".")[2]) == "all"
+    return _mask(context, value) if _called_with(context, value)[0] == "all" else None
 
 
 _ZERO = m.ComparisonTarget(m.Equal(), m.Integer("0")) | m.ComparisonTarget(m.LessThan(), m.Integer("1"))
@@ -168,10 +165,7 @@ def _refuse_other_result(context: RewriteContext, branch: cst.If, left: cst.Retu
 
 
 def _only_there(
-    context: RewriteContext,
-    statement: cst.CSTNode,
-    masks: Sequence[cst.BaseExpression],
-    where: Sequence[cst.CSTNode],
+    context: RewriteContext, statement: cst.CSTNode, masks: Sequence[cst.BaseExpression], where: Sequence[cst.CSTNode]
 ) -> bool:
     """True if a statement changes only what one of the masks selects, or a name that only the statements ``where``
     need."""

@@ -91,7 +91,8 @@ def rewrite(context: RewriteContext) -> Edit:
         if side.line is None:
             made[made.index(side.arg)] = side.arg.with_changes(value=value)
         elif m.matches(side.arg.value, m.Name(context.plain(value))) and len(side.line.body) == 1:
-            _refuse_only(context, side.line)
+            if len(context.siblings(side.line)[0]) == 1:
+                raise Declined("the line with the selected rows is the only one in its block")
             changes[side.line] = None
         else:
             changes[side.value] = value
@@ -191,17 +192,8 @@ def _metrics(
 
 def _anchors(context: RewriteContext, node: cst.BaseExpression) -> list[cst.CSTNode | None]:
     """The assignments that give the names in an expression their values."""
-    return [origin(context, one).anchor for one in _names(context, node)]
-
-
-def _names(context: RewriteContext, node: cst.BaseExpression) -> list[cst.Name]:
-    found = findall(node, m.Name())
-    return [one for one in found if isinstance(one, cst.Name) and context.tree.holds(one)]
-
-
-def _refuse_only(context: RewriteContext, line: cst.SimpleStatementLine) -> None:
-    if len(context.siblings(line)[0]) == 1:
-        raise Declined("the line with the selected rows is the only one in its block")
+    names = (cst.ensure_type(one, cst.Name) for one in findall(node, m.Name()))
+    return [origin(context, one).anchor for one in names if one in context.tree.parents]
 
 
 # -- what is ignored ------------------------------------------------------------------------------------------------

@@ -38,17 +38,13 @@ def rewrite(context: RewriteContext) -> Edit:
     context.require_tensor(node.value)
     if context.fact(index).dtype == "bool":
         raise OtherForm(f"`{context.code(index)}` is a mask")
-    if context.fact(index).dtype != "int" and not _is_no_mask(context, index):
+    made = defined(context, index)
+    counts = context.method(made) in _COUNTS
+    if isinstance(made, cst.BinaryOperation) and isinstance(made.operator, _ARITHMETIC):
+        counts = is_number(context, made.left) or is_number(context, made.right)
+    if context.fact(index).dtype != "int" and not counts:
         raise Declined(f"`{context.code(index)}` may be a mask")
     return element_edit(context, node, index, index)
-
-
-def _is_no_mask(context: RewriteContext, index: cst.BaseExpression) -> bool:
-    """True if an index cannot be a bool tensor: a sum, or arithmetic with a number."""
-    made = defined(context, index)
-    if isinstance(made, cst.BinaryOperation) and isinstance(made.operator, _ARITHMETIC):
-        return is_number(context, made.left) or is_number(context, made.right)
-    return context.method(made) in _COUNTS
 
 
 def element_edit(

@@ -22,7 +22,9 @@ def rewrite(context: RewriteContext) -> Edit:
     """The statement under a guard, or the guard in front of an existing test."""
     line = context.statement()
     if isinstance(line, cst.If):
-        line = _only_reports(context, line)
+        if line.orelse is not None or not all(_reports(context, one) for one in line.body.body):
+            raise OtherForm("the `if` does more than report something")
+        line = cst.ensure_type(line.body.body[0], cst.SimpleStatementLine)
     elif not isinstance(context.node, cst.Call) or not is_reporting(context, context.node):
         made = context.node.func if isinstance(context.node, cst.Call) else context.node
         raise Declined(f"`{context.plain(made)}` does more than report something")
@@ -33,17 +35,10 @@ def rewrite(context: RewriteContext) -> Edit:
     for one in run:
         if (reason := _why_missed_in(context, one)) is not None:
             raise Declined(f"compiled code would skip it, and {reason}")
-    if len(run) == 1:
-        run = _with_preparation(context, line)
+    if len(run) == 1 and breaking(context, (block := block_of(context, line))[:-1]) is not None:
+        run = block
     test = _skipped_test(context, run)
     return _silent(context, _under_guard(context, run), run, [] if test is None else [test])
-
-
-def _only_reports(context: RewriteContext, branch: cst.If) -> cst.SimpleStatementLine:
-    """The first statement of a branch that only reports, whose test is at the site."""
-    if branch.orelse is not None or not all(_reports(context, one) for one in branch.body.body):
-        raise OtherForm("the `if` does more than report something")
-    return cst.ensure_type(branch.body.body[0], cst.SimpleStatementLine)
 
 
 def _silent(
@@ -109,11 +104,6 @@ def _neighbours(context: RewriteContext, line: cst.SimpleStatementLine) -> list[
     while last + 1 < len(body) and joins(body[last + 1]):
         last += 1
     return [one for one in body[first : last + 1] if isinstance(one, cst.SimpleStatementLine)]
-
-
-def _with_preparation(context: RewriteContext, line: Statement) -> list[Statement]:
-    block = block_of(context, line)
-    return block if breaking(context, block[:-1]) is not None else [line]
 
 
 # -- where the guard goes --------------------------------------------------------------------------------------------

@@ -67,7 +67,7 @@ def rewrite(context: RewriteContext) -> Edit:
     _must_have_no_dimension(context, tensor)
     if uses.is_kept and not (isinstance(tensor, cst.Call) and makes_new(context, tensor)):
         is_log = not uses.is_read and isinstance(tensor, cst.Name)
-        if not is_log or is_changed_in_place(context, cst.ensure_type(tensor, cst.Name).value):
+        if not is_log or is_changed_in_place(context.function, cst.ensure_type(tensor, cst.Name).value):
             made = method(made, "clone")
     if isinstance(above, cst.BinaryOperation | cst.UnaryOperation | cst.Comparison | cst.ComparisonTarget):
         made = operand(made)
@@ -155,7 +155,6 @@ class Uses:
         self._followed: set[cst.CSTNode] = set()
 
     def follow(self, node: cst.BaseExpression) -> None:
-        """Follows the use of an expression's value."""
         if node in self._followed:
             return
         self._followed.add(node)
@@ -217,11 +216,8 @@ class Uses:
         if not isinstance(parent, cst.Assert) or parent.test is not comparison:
             code = self.context.code(comparison)
             raise Declined(f"the branch on `{code}` would become a branch on a tensor, which breaks too")
-        self._in_assert(parent)
-
-    def _in_assert(self, above: cst.Assert) -> None:
         plain = cst.SimpleString | cst.ConcatenatedString
-        if above.msg is not None and (not isinstance(above.msg, plain) or findall(above.msg, m.FormattedString())):
+        if parent.msg is not None and (not isinstance(parent.msg, plain) or findall(parent.msg, m.FormattedString())):
             raise Declined("an assertion on a tensor still breaks the graph if its message is formatted")
         self.differences[ASSERT] = None
 

@@ -104,7 +104,10 @@ def _used(context: RewriteContext, vector: cst.BaseExpression, mask: cst.BaseExp
     above = _above(context, vector)
     if isinstance(above, cst.Subscript) and above.value is vector:
         first = _first_at(context, above, rows)
-        return Edit({first: _argmax(context, mask)}, [_FIRST])
+        # `argmax` returns the first of several, and does not support bool.
+        is_bool = context.fact(mask).dtype == "bool"
+        truth = mask if is_bool else build.binary(mask, cst.NotEqual(), build.expression("0"))  # type: ignore[arg-type]
+        return Edit({first: build.method(build.method(truth, "int"), "argmax")}, [_FIRST])
     if isinstance(above, cst.For | cst.CompFor):
         raise Declined("a loop runs once for each selected element")
     if isinstance(above, cst.Return):
@@ -113,12 +116,6 @@ def _used(context: RewriteContext, vector: cst.BaseExpression, mask: cst.BaseExp
         raise Declined("the indices are stored where other code can read them")
     where = above if isinstance(above, cst.BaseExpression) else vector
     raise Declined(f"`{context.plain(where)}` needs the indices themselves, and how many there are depends on values")
-
-
-def _argmax(context: RewriteContext, mask: cst.BaseExpression) -> cst.BaseExpression:
-    """The position of the first nonzero element: ``argmax`` returns the first of several, and does not support bool."""
-    truth = mask if context.fact(mask).dtype == "bool" else build.binary(mask, cst.NotEqual(), build.expression("0"))  # type: ignore[arg-type]
-    return build.method(build.method(truth, "int"), "argmax")
 
 
 def _first_at(context: RewriteContext, subscript: cst.Subscript, rows: bool) -> cst.BaseExpression:

@@ -18,6 +18,7 @@ from breakscan.fix.support.context import Declined, Edit, OtherForm, RewriteCont
 from breakscan.fix.support.masked import (
     MEAN,
     NAN_GRADIENTS,
+    NO_MODULE,
     ROUNDING,
     Leaf,
     Masked,
@@ -76,7 +77,8 @@ def rewrite(context: RewriteContext) -> Edit:
             made = build.binary(made, cst.Divide(), hits)
         hazard = NAN_GRADIENTS if bends else MEAN if use.what == "mean" else ROUNDING
     else:
-        _refuse_arguments(use)
+        if _without_only_dimension(use):
+            raise Declined(f"`{use.what}` has additional arguments")
         made, hazard = _extreme(context, use, leaf.mask, value)
     needs = conditions(context, leaf.mask, found.leaves)
     return _edit(context, use, made, [hazard, *needs])
@@ -166,11 +168,6 @@ def _why_needed(context: RewriteContext, node: cst.CSTNode, above: cst.CSTNode |
 # -- what replaces them ---------------------------------------------------------------------------------------------
 
 
-def _refuse_arguments(use: _Use) -> None:
-    if _without_only_dimension(use):
-        raise Declined(f"`{use.what}` has additional arguments")
-
-
 def _without_only_dimension(use: _Use) -> list[cst.Arg]:
     """The arguments of a reduction over a vector, without its only dimension."""
     if any(arg.keyword is not None and arg.keyword.value in ("keepdim", "out") for arg in use.args):
@@ -222,10 +219,12 @@ def _loss(context: RewriteContext, use: _Use, leaf: Leaf) -> Edit:
     if weight is not None:
         arguments.append(build.argument(weight, "weight"))
     arguments.append(build.argument(build.expression('"sum"'), "reduction"))
-    made: cst.BaseExpression = cst.Call(build.operand(loss.function(context)), arguments)
+    is_module = loss.module is not None  # a function computes it with its own reduction
+    function = context.imported(f"torch.nn.functional.{loss.name}") if is_module else loss.call.func
+    made: cst.BaseExpression = cst.Call(build.operand(function), arguments)
     if loss.reduction != "sum":
         made = build.binary(made, cst.Divide(), build.method(leaf.mask, "sum"))
-    hazards = [NAN_GRADIENTS, *loss.without_module()]
+    hazards = [NAN_GRADIENTS, NO_MODULE] if is_module else [NAN_GRADIENTS]
     return _edit(context, use, made, [*hazards, *conditions(context, leaf.mask, leaves)])
 
 

@@ -61,8 +61,11 @@ def rewrite(context: RewriteContext) -> Edit:
             replace[rows] = _positions(context, rows)
         elif isinstance(one, cst.BaseExpression) and context.enclosing(cst.Slice, one) is None:
             uses.follow(one)
-        elif not _is_end(context, one):
-            raise Declined(f"`{context.code(one)}` is used as a Python number elsewhere")
+        else:
+            # In the end of such a slice, it changes with its start.
+            end = context.enclosing(cst.Slice, one)
+            if end is None or end.lower is None or _rows(context, end.lower) is not end:
+                raise Declined(f"`{context.code(one)}` is used as a Python number elsewhere")
     return Edit(replace, [_IS_TENSOR, _NO_NUMBER])
 
 
@@ -88,12 +91,6 @@ def _rows(context: RewriteContext, counter: cst.CSTNode) -> cst.Slice | None:
     _, _, stored, *_ = context.around(rows)
     is_from = context.plain(end.left) == context.plain(counter)
     return rows if is_from and isinstance(stored, cst.AssignTarget) else None
-
-
-def _is_end(context: RewriteContext, counter: cst.CSTNode) -> bool:
-    """True if a counter is in the end of such a slice, which changes with its start."""
-    rows = context.enclosing(cst.Slice, counter)
-    return rows is not None and rows.lower is not None and _rows(context, rows.lower) is rows
 
 
 def _positions(context: RewriteContext, rows: cst.Slice) -> cst.Index:

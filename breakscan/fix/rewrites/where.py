@@ -7,7 +7,7 @@ stay an `if`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import libcst as cst
 
@@ -132,7 +132,8 @@ class _Branch:
         self.context = context
         self.node = node
         self.function = context.function
-        self.before = context.names_before(node)
+        self.before = context.tree.facts.names(context.tree.span(node))
+        """The values of names at the start of the branch; empty if it was not reached."""
         self.static: tuple[cst.BaseExpression, ...] = ()
         self.arms = self._arms()
 
@@ -168,16 +169,15 @@ class _Branch:
         elif not all(returning):
             raise Declined("only one side returns")
         elif self.arms[-1].test is None:
-            made = self._returns()
+            self._no_static()
+            lines = [
+                *self._kept(self.arms, merged=()),
+                cst.SimpleStatementLine([cst.Return(self._chosen_return(self.arms))]),
+            ]
+            made = self._in_place_of_node(lines)
         else:
             made = self._early_return()
         return Edit(made, [BOTH_COMPUTED, A_NEW_TENSOR])
-
-    def _returns(self) -> Mapping[cst.CSTNode, Replacement]:
-        self._no_static()
-        lines = self._kept(self.arms, merged=())
-        lines.append(cst.SimpleStatementLine([cst.Return(self._chosen_return(self.arms))]))
-        return self._in_place_of_node(lines)
 
     def _early_return(self) -> Mapping[cst.CSTNode, Replacement]:
         self._no_static()
@@ -191,7 +191,7 @@ class _Branch:
             raise Declined(f"the code after the `if` would run before the test, and in the test {reason}")
         behind = [statement for statement in following if isinstance(statement, cst.SimpleStatementLine)]
         last = next(one for one in behind if isinstance(one.body[0], cst.Return))
-        for one in rest.assigned:
+        for one in rest.assigned.values():
             if one.operator is not None:
                 raise Declined(f"the code that follows changes `{one.name}` in place")
             _always_computed(self.context, one.value)
@@ -210,7 +210,7 @@ class _Branch:
         return {self.node: kept or None, last: new}
 
     def _assignments(self) -> Mapping[cst.CSTNode, Replacement]:
-        names = list(dict.fromkeys(one.name for arm in self.arms for one in arm.side.assigned))
+        names = list(dict.fromkeys(name for arm in self.arms for name in arm.side.assigned))
         merged = [name for name in names if is_needed_outside(self.context, name, self.node)]
         if not merged:
             raise Declined("no name that it assigns is read later")
@@ -229,7 +229,7 @@ class _Branch:
     # -- values -------------------------------------------------------------------------------------------------
 
     def _side_value(self, name: str, side: Side) -> cst.BaseExpression:
-        one = side.value(name)
+        one = side.assigned.get(name)
         if one is not None:
             value = _value(self.context, one.value)
             return value if one.operator is None else one.made
@@ -266,8 +266,8 @@ class _Branch:
     def _check_order(self, merged: Sequence[str], arms: Sequence[_Arm]) -> None:
         """Declines if a value would be computed from a name that has already been reassigned, or not yet."""
         for arm in arms:
-            order = [one.name for one in arm.side.assigned]
-            for place, one in enumerate(arm.side.assigned):
+            order = list(arm.side.assigned)
+            for place, one in enumerate(arm.side.assigned.values()):
                 for name in read(one.value):
                     if name not in merged or name not in order or name == one.name:
                         continue
@@ -295,7 +295,7 @@ class _Branch:
         """The statements whose names are not read elsewhere: they stay, before the choice."""
         kept: dict[str, cst.BaseStatement] = {}
         for arm in arms:
-            for one in arm.side.assigned:
+            for one in arm.side.assigned.values():
                 if one.name in merged:
                     continue
                 if one.name in kept or one.operator is not None or self._reads_old(one.name):
@@ -311,12 +311,12 @@ class _Branch:
         return name in self.before and (
             is_needed_outside(self.context, name, self.node)
             or name in read(self.node.test)
-            or sum(name in [one.name for one in arm.side.assigned] for arm in self.arms) != 1
+            or sum(name in arm.side.assigned for arm in self.arms) != 1
             or any(
                 name in read(one.value)
                 for arm in self.arms
-                for one in arm.side.assigned
-                if name not in [each.name for each in arm.side.assigned] or one.name == name
+                for one in arm.side.assigned.values()
+                if name not in arm.side.assigned or one.name == name
             )
         )
 
@@ -359,7 +359,6 @@ class Assigned:
 
     @property
     def made(self) -> cst.BaseExpression:
-        """New code for the value."""
         if self.operator is None:
             return self.value
         return build.binary(cst.Name(self.name), self.operator.deep_clone(), self.value)
@@ -369,14 +368,8 @@ class Assigned:
 class Side:
     """The statements of one side.  ``returned`` is the returned value, if any."""
 
-    assigned: tuple[Assigned, ...] = ()
+    assigned: Mapping[str, Assigned] = field(default_factory=dict)
     returned: cst.BaseExpression | None = None
-
-    def value(self, name: str) -> Assigned | None:
-        for one in self.assigned:
-            if one.name == name:
-                return one
-        return None
 
 
 def _branch_of(context: RewriteContext) -> cst.If | cst.IfExp:
@@ -407,21 +400,17 @@ def _read_side(body: Sequence[cst.BaseStatement], context: RewriteContext, where
         if isinstance(small, cst.Pass):
             continue
         if isinstance(small, cst.Return):
-            returned = _returned(small, where)
+            if small.value is None:
+                raise Declined(f"{where} returns None")
+            if isinstance(small.value, cst.Tuple | cst.List | cst.Dict):
+                raise Declined(f"{where} returns several values")
+            returned = small.value
             break
         one = _assignment(context, small, statement, where)
         if one.name in assigned:
             raise Declined(f"`{one.name}` is assigned twice on one side")
         assigned[one.name] = one
-    return Side(tuple(assigned.values()), returned)
-
-
-def _returned(small: cst.Return, where: str) -> cst.BaseExpression:
-    if small.value is None:
-        raise Declined(f"{where} returns None")
-    if isinstance(small.value, cst.Tuple | cst.List | cst.Dict):
-        raise Declined(f"{where} returns several values")
-    return small.value
+    return Side(assigned, returned)
 
 
 def _assignment(

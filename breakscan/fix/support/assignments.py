@@ -47,12 +47,15 @@ def origin(context: RewriteContext, name: cst.Name) -> Assignment:
             place = next(number for number, one in enumerate(above.body) if one is node)
             if text in written(above.body[:place]):
                 return fresh
-        if isinstance(above, cst.SimpleStatementLine | cst.If | cst.While) and _has_walrus(above, text):
-            return fresh
+        if isinstance(above, cst.SimpleStatementLine | cst.If | cst.While):
+            head = above if isinstance(above, cst.SimpleStatementLine) else above.test
+            if findall(head, m.NamedExpr(target=m.Name(text))):
+                return fresh
         if isinstance(above, cst.IndentedBlock | cst.Module):
-            found = _before(above, node, text)
-            if found is not None:
-                return found
+            place = next(place for place, one in enumerate(above.body) if one is node)
+            last = next((one for one in reversed(above.body[:place]) if text in written(one)), None)
+            if last is not None:
+                return Assignment(text, last, plain_value(last, text))
         elif isinstance(above, cst.FunctionDef | cst.ClassDef):
             local = isinstance(above, cst.FunctionDef) and text in written(above)
             return Assignment(text, above if local else None)
@@ -131,12 +134,11 @@ def _is_earlier(context: RewriteContext, name: cst.Name, line: cst.SimpleStateme
     return context.tree.span(name)[:2] < context.tree.span(line)[2:]
 
 
-def is_changed_in_place(context: RewriteContext, name: str) -> bool:
-    """True if the function changes the value of a name in place."""
+def is_changed_in_place(node: cst.CSTNode, name: str) -> bool:
     this = m.Name(name)
     stored = m.AssignTarget(m.Subscript(value=this)) | m.AugAssign(m.Subscript(value=this) | this)
     in_place = m.Call(func=m.Attribute(value=this, attr=m.Name(m.MatchRegex(r".*[^_]_$"))))
-    return bool(findall(context.function, stored | in_place))
+    return bool(findall(node, stored | in_place))
 
 
 def plain_value(statement: cst.CSTNode, name: str) -> cst.BaseExpression | None:
@@ -152,24 +154,15 @@ def plain_value(statement: cst.CSTNode, name: str) -> cst.BaseExpression | None:
     return None
 
 
-def _before(block: cst.IndentedBlock | cst.Module, node: cst.CSTNode, name: str) -> Assignment | None:
-    found: Assignment | None = None
-    for one in block.body:
-        if one is node:
-            break
-        if name in written(one):
-            found = Assignment(name, one, plain_value(one, name))
-    return found
-
-
 def _writes_elsewhere(above: cst.CSTNode, node: cst.CSTNode, name: str) -> bool:
     """True if a statement around a node assigns a name where no block shows it: in its header, or in an earlier
     iteration."""
     if isinstance(above, _LOOPS):
         return name in written(above)
-    if isinstance(above, cst.With | cst.Match):
-        header = above.items if isinstance(above, cst.With) else (above.subject,)
-        return node not in header and _binds_ahead(above, name)
+    if isinstance(above, cst.With):
+        return node not in above.items and any(name in written(item) for item in above.items)
+    if isinstance(above, cst.Match):
+        return node is not above.subject and any(nodes_named(case.pattern, name) for case in above.cases)
     return isinstance(above, cst.Try | cst.TryStar) and node is not above.body and name in written(above)
 
 
@@ -187,21 +180,7 @@ def _declared(function: cst.FunctionDef) -> frozenset[str]:
     return frozenset(item.name.value for one in declared for item in one.names)
 
 
-def _has_walrus(node: cst.SimpleStatementLine | cst.If | cst.While, name: str) -> bool:
-    part = node if isinstance(node, cst.SimpleStatementLine) else node.test
-    return bool(findall(part, m.NamedExpr(target=m.Name(name))))
-
-
-def _binds_ahead(node: cst.With | cst.Match, name: str) -> bool:
-    """True if the header of a statement binds a name for its body."""
-    if isinstance(node, cst.With):
-        return any(name in written(item) for item in node.items)
-    patterns = [case.pattern for case in node.cases]
-    return any(nodes_named(pattern, name) for pattern in patterns)
-
-
 def is_read_outside(context: RewriteContext, name: str, statement: cst.CSTNode) -> bool:
-    """True if a name is read by other statements of the function."""
     reads = _Places(name, [statement])
     context.function.body.visit(reads)
     return reads.runs_later or bool(reads.found)
@@ -220,6 +199,7 @@ def is_needed_outside(context: RewriteContext, name: str, *statements: cst.CSTNo
 def _is_assigned_first(context: RewriteContext, name: str, read_at: cst.CSTNode, statement: cst.CSTNode) -> bool:
     """True if each way to a read passes an assignment to its name, with no way from it through the statement."""
     own = {id(statement), *(id(one) for one in context.around(statement))}
+    assigned = m.AssignTarget(m.Name(name))
     inner, above = read_at, context.parent(read_at)
     while inner is not context.function and above is not None:
         if isinstance(above, cst.IndentedBlock):
@@ -229,20 +209,12 @@ def _is_assigned_first(context: RewriteContext, name: str, read_at: cst.CSTNode,
             for one in reversed(above.body[:place]):
                 if id(one) in own:
                     return False
-                if isinstance(one, cst.SimpleStatementLine) and _assigns(one, name):
+                if isinstance(one, cst.SimpleStatementLine) and any(
+                    m.matches(target, assigned) for small in one.body for target in getattr(small, "targets", ())
+                ):
                     return True
         inner, above = above, context.parent(above)
     return False
-
-
-def _assigns(line: cst.SimpleStatementLine, name: str) -> bool:
-    """True if a line assigns a name, by itself and not as part of a condition."""
-    return any(
-        isinstance(target.target, cst.Name) and target.target.value == name
-        for small in line.body
-        if isinstance(small, cst.Assign)
-        for target in small.targets
-    )
 
 
 class _Places(cst.CSTVisitor):

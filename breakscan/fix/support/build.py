@@ -6,10 +6,7 @@ from collections.abc import Sequence
 
 import libcst as cst
 
-_NEGATED: dict[type[cst.BaseCompOp], cst.BaseCompOp] = {
-    cst.Equal: cst.NotEqual(),
-    cst.NotEqual: cst.Equal(),
-}
+_NEGATED: dict[type[cst.BaseCompOp], cst.BaseCompOp] = {cst.Equal: cst.NotEqual(), cst.NotEqual: cst.Equal()}
 AUGMENTED: dict[type[cst.BaseAugOp], cst.BaseBinaryOp] = {
     cst.AddAssign: cst.Add(),
     cst.SubtractAssign: cst.Subtract(),
@@ -59,7 +56,6 @@ def argument(node: cst.BaseExpression, keyword: str | None = None) -> cst.Arg:
 
 
 def call(function: cst.BaseExpression, *arguments: cst.BaseExpression, **named: cst.BaseExpression) -> cst.Call:
-    """A call with copies of its arguments."""
     given = [argument(one) for one in arguments]
     given += [argument(one, keyword) for keyword, one in named.items()]
     return cst.Call(operand(function), given)
@@ -85,17 +81,11 @@ def inverted(test: cst.BaseExpression) -> cst.BaseExpression:
     if isinstance(test, cst.Comparison) and len(test.comparisons) == 1:
         other = _NEGATED.get(type(test.comparisons[0].operator))
         if other is not None:
-            return _with_operator(test, other)
+            return compared(test.left, other, test.comparisons[0].comparator)
     return cst.UnaryOperation(cst.BitInvert(), operand(test))
 
 
-def _with_operator(test: cst.Comparison, operator: cst.BaseCompOp) -> cst.BaseExpression:
-    target = test.comparisons[0]
-    return cst.Comparison(operand(test.left), [cst.ComparisonTarget(operator, operand(target.comparator))])
-
-
 def compared(left: cst.BaseExpression, operator: cst.BaseCompOp, right: cst.BaseExpression) -> cst.Comparison:
-    """``left operator right``, each in parentheses if needed."""
     return cst.Comparison(operand(left), [cst.ComparisonTarget(operator, operand(right))])
 
 
@@ -111,7 +101,6 @@ def assignment(target: cst.BaseExpression, value: cst.BaseExpression) -> cst.Sim
 
 
 def expression(code: str) -> cst.BaseExpression:
-    """The expression of a piece of code."""
     return cst.parse_expression(code)
 
 

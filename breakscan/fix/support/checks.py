@@ -75,15 +75,9 @@ def _only_binds(statement: cst.CSTNode) -> bool:
 
 def _rebinds(context: RewriteContext, statement: Statement) -> bool:
     """True if it reads a name that it binds, such as ``preds = preds > 0``: other code may still need the old value."""
-    return bool(set(written(statement)) & set(read(_values(statement)))) or any(
-        name in written(context.function.params) for name in written(statement)
-    )
-
-
-def _values(statement: Statement) -> list[cst.CSTNode]:
-    if isinstance(statement, cst.SimpleStatementLine):
-        return [one.value for one in statement.body if isinstance(one, cst.Assign)]
-    return []
+    smalls = statement.body if isinstance(statement, cst.SimpleStatementLine) else ()
+    kept = {*read(one.value for one in smalls if isinstance(one, cst.Assign)), *written(context.function.params)}
+    return not kept.isdisjoint(written(statement))
 
 
 def compiling(context: RewriteContext) -> cst.BaseExpression:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import TypeVar
 
@@ -13,7 +13,7 @@ from breakscan.fix.result import Difference
 from breakscan.fix.support.build import copied
 from breakscan.fix.support.walking import code_children, nodes_of, spans_in, written
 from breakscan.model.facts import UNKNOWN, Fact, FileFacts, Span
-from breakscan.model.findings import Finding, Mode, Site
+from breakscan.model.findings import Finding, Site
 
 Node = TypeVar("Node", bound=cst.CSTNode)
 Function = cst.FunctionDef | cst.Lambda
@@ -70,9 +70,12 @@ class FileTree:
     def _spans(self) -> dict[cst.CSTNode, Span]:
         return spans_in(self.module)
 
-    def holds(self, node: cst.CSTNode) -> bool:
-        """True if a node comes from the file and is not new code."""
-        return node in self.parents
+    def around(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+        """The nodes around a node, from the inside out."""
+        above = self.parents.get(node)
+        while above is not None:
+            yield above
+            above = self.parents.get(above)
 
     def span(self, node: cst.CSTNode) -> Span:
         """The position of a node, counted as in :class:`Site`."""
@@ -121,28 +124,16 @@ def _parents(module: cst.Module) -> dict[cst.CSTNode, cst.CSTNode]:
     return found
 
 
+@dataclass(eq=False)
 class RewriteContext:
-    """A finding in the tree of its file.  ``node`` is the code at its site."""
+    """A finding in the tree of its file.  ``node`` is the code at its site, ``others`` are all findings of the same
+    function, this one among them, ``imports`` the modules that the new code needs, as dotted names."""
 
-    def __init__(
-        self,
-        tree: FileTree,
-        finding: Finding,
-        node: cst.CSTNode,
-        torch: str,
-        others: Sequence[Finding] = (),
-    ) -> None:
-        self.tree = tree
-        self.finding = finding
-        self.others = others
-        """All findings of the same function, this one among them."""
-        self.node = node
-        self.torch_version = torch
-        """The target version of torch, such as ``2.13``."""
-        self.needs_whole_graph = finding.mode is not Mode.DEFAULT
-        """True if nothing may run outside the graph, as with ``fullgraph=True`` and in an export."""
-        self.imports: set[str] = set()
-        """The modules that the new code needs to import, as dotted names."""
+    tree: FileTree
+    finding: Finding
+    node: cst.CSTNode
+    others: Sequence[Finding] = ()
+    imports: set[str] = field(default_factory=set)
 
     # -- where --------------------------------------------------------------------------------------------------
 
@@ -151,10 +142,7 @@ class RewriteContext:
 
     def around(self, node: cst.CSTNode | None = None) -> Iterator[cst.CSTNode]:
         """The nodes around a node (by default that of the site), from the inside out."""
-        above = self.tree.parents.get(node or self.node)
-        while above is not None:
-            yield above
-            above = self.tree.parents.get(above)
+        return self.tree.around(node or self.node)
 
     def enclosing(self, kind: type[Node], node: cst.CSTNode | None = None) -> Node | None:
         """The innermost node of a type that contains a node, or is that node, within the same function."""
@@ -220,10 +208,6 @@ class RewriteContext:
         if not self.fact(node).is_tensor:
             raise NotKnown(f"`{self.plain(node)}` is not known to be a tensor")
 
-    def names_before(self, statement: cst.BaseCompoundStatement) -> Mapping[str, Fact]:
-        """The values of names at the start of a compound statement; empty if it was not reached."""
-        return self.tree.facts.names(self.tree.span(statement))
-
     def dotted(self, node: cst.CSTNode) -> str | None:
         """The dotted name that an expression refers to, through imports and aliases: ``torch.isinf``."""
         return self.fact(node).name
@@ -235,7 +219,6 @@ class RewriteContext:
         return node.func.attr.value if self.fact(node.func.value).kind == "tensor" else None
 
     def code(self, node: cst.CSTNode) -> str:
-        """The text of a node."""
         return self.tree.module.code_for_node(node)
 
     def plain(self, node: cst.CSTNode) -> str:
@@ -290,7 +273,6 @@ class RewriteContext:
 
     @cached_property
     def imports_torch(self) -> bool:
-        """True if the file imports torch, or something of it."""
         for small in self.file_imports:
             if isinstance(small, cst.Import):
                 named = [name.evaluated_name for name in small.names]

@@ -12,17 +12,11 @@ from breakscan.fix.support import build
 from breakscan.fix.support import matchers as m
 from breakscan.fix.support.assignments import defined, origin
 from breakscan.fix.support.context import Declined, NotKnown, OtherForm, RewriteContext
-from breakscan.fix.support.operators import (
-    called,
-    flattens,
-    is_conversion,
-    is_elementwise,
-    keeps_zero_gradients,
-    poles,
-)
+from breakscan.fix.support.operators import called, flattens, is_conversion, is_elementwise, operator_of, poles
 from breakscan.fix.support.purity import why_not_pure
 from breakscan.fix.support.walking import findall, walk
 from breakscan.rulebook.torch_facts.not_measured import DIVIDES, OF_MODULES
+from breakscan.rulebook.torch_facts.operators import Gradient
 
 _LINEAR = (cst.Add, cst.Subtract)
 _SCALARS = frozenset({"constant", "drawn", "number", "shape"})
@@ -202,7 +196,9 @@ def _collect_call(context: RewriteContext, node: cst.Call, found: Masked, mask: 
         raise Declined(f"`{context.plain(node.func)}` is not elementwise")
     if (method or function or "").rpartition(".")[2] in DIVIDES:
         _refuse_zeros(context, node, operands)
-    found.bends |= not keeps_zero_gradients(context, node)
+    known = operator_of(context, node)
+    # Of others, a gradient of zero may not stay zero for infinity and NaN.
+    found.bends |= known is None or known.gradient not in (Gradient.NONE, Gradient.ZERO)
     for operand in operands:
         _collect(context, operand, found, mask)
 
@@ -255,7 +251,9 @@ def conditions(context: RewriteContext, mask: cst.BaseExpression, leaves: Iterab
     text = context.plain(mask)
     roots = _roots(context, mask)
     owners = {context.plain(leaf.owner): leaf for leaf in leaves}
-    direct = [one for one, leaf in owners.items() if not leaf.loose and _is_made_of(context, roots, leaf.owner)]
+    # Other tensors may broadcast a mask that is not computed from its owner alone.
+    tight = {one: leaf.owner for one, leaf in owners.items() if not leaf.loose}
+    direct = [one for one, owner in tight.items() if _key(context, owner) in roots <= _roots(context, owner)]
     related = direct or [one for one, leaf in owners.items() if roots & _roots(context, leaf.owner)]
     if not related and not isinstance(defined(context, mask), cst.Name | cst.Attribute) and _is_known(context, mask):
         raise Declined(f"nothing gives `{text}` as many dimensions as `{next(iter(owners))}`: it may select rows")
@@ -264,11 +262,6 @@ def conditions(context: RewriteContext, mask: cst.BaseExpression, leaves: Iterab
     if set(owners) <= set(direct):
         return [] if is_bool else [assumes(f"`{text}` must be a bool tensor")]
     return [assumes(f"`{text}` must be a bool tensor with the shape of what it selects from")]
-
-
-def _is_made_of(context: RewriteContext, roots: set[_Root], owner: cst.BaseExpression) -> bool:
-    """True if a mask with these roots is computed from its owner alone: other tensors may broadcast it."""
-    return _key(context, owner) in roots and roots <= _roots(context, owner)
 
 
 def is_vector(context: RewriteContext, mask: cst.BaseExpression) -> bool:
@@ -304,7 +297,11 @@ def _roots(context: RewriteContext, node: cst.BaseExpression) -> set[_Root]:
             pending += [one.left, one.right]
         elif isinstance(one, cst.Comparison):
             pending += [one.left, *(target.comparator for target in one.comparisons)]
-        elif isinstance(one, cst.Call) and _keeps_shape(context, one):
+        elif isinstance(one, cst.Call) and (
+            (called(context, one)[1] or called(context, one)[0] or "").endswith("_like")
+            or is_elementwise(context, one)
+            or is_conversion(context, one)
+        ):
             pending += [arg.value for arg in one.args]
             pending += [one.func.value] if context.method(one) and isinstance(one.func, cst.Attribute) else []
         elif isinstance(one, cst.Call) and (context.method(one) or "") in _VIEWS:
@@ -318,12 +315,6 @@ def _roots(context: RewriteContext, node: cst.BaseExpression) -> set[_Root]:
                 pending.append(value)
             found.add(key)
     return found
-
-
-def _keeps_shape(context: RewriteContext, node: cst.Call) -> bool:
-    function, method = called(context, node)
-    name = (method or function or "").rpartition(".")[2]
-    return name.endswith("_like") or is_elementwise(context, node) or is_conversion(context, node)
 
 
 # -- what replaces them ----------------------------------------------------------------------------------------------
@@ -368,7 +359,7 @@ def zero(context: RewriteContext, node: cst.BaseExpression) -> cst.BaseExpressio
 
 
 _SIDES = "input", "target"
-_NO_MODULE = differs("hooks of the module do not run, and it must not be replaced by a later assignment", *Effect)
+NO_MODULE = differs("hooks of the module do not run, and it must not be replaced by a later assignment", *Effect)
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,14 +376,6 @@ class Loss:
     reduction: str
     settings: Sequence[tuple[str, cst.BaseExpression]]
     module: cst.Call | None = None
-
-    def function(self, context: RewriteContext) -> cst.BaseExpression:
-        """The function of the loss; a module computes it with its own reduction."""
-        return self.call.func if self.module is None else context.imported(f"torch.nn.functional.{self.name}")
-
-    def without_module(self) -> list[Difference]:
-        """The difference if a function computes the loss of a module."""
-        return [] if self.module is None else [_NO_MODULE]
 
 
 def name_of_loss(context: RewriteContext, call: cst.Call) -> str | None:

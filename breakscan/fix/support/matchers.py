@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
-from functools import cache
 from typing import Any
 
 import libcst as cst
@@ -67,7 +66,7 @@ def __getattr__(name: str) -> Callable[..., BaseMatcherNode]:
     kind = getattr(cst, name, None)
     if not isinstance(kind, type) or not issubclass(kind, cst.CSTNode):
         raise AttributeError(name)
-    names = _field_names(kind)
+    names = [one.name for one in fields(kind)]
 
     def made(*given: Any, **named: Any) -> BaseMatcherNode:
         return _Node(name, (*zip(names, given, strict=False), *named.items()))
@@ -76,13 +75,7 @@ def __getattr__(name: str) -> Callable[..., BaseMatcherNode]:
     return made
 
 
-@cache
-def _field_names(kind: type[cst.CSTNode]) -> tuple[str, ...]:
-    return tuple(one.name for one in fields(kind))
-
-
 def matches(node: object, matcher: BaseMatcherNode) -> bool:
-    """True if a matcher matches a node."""
     kind = type(node).__name__
     for one in matcher.alternatives():
         if one.kind == kind and all(_value_matches(getattr(node, name), wanted) for name, wanted in one.wanted):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import lru_cache
 
 import libcst as cst
@@ -43,8 +42,9 @@ def called(context: RewriteContext, node: cst.Call) -> tuple[str | None, str | N
 
 def is_builtin(context: RewriteContext, name: str, node: cst.CSTNode) -> bool:
     """True if a builtin's name is known to have no other meaning at a node."""
-    bound = _bound_at_top(context.tree.module)
-    return "*" not in bound and name not in {*bound, *_bound_around(context, node)}
+    functions = [one for one in context.around(node) if isinstance(one, cst.FunctionDef)]
+    is_bound = any(name in written(one) for one in functions)
+    return not is_bound and _bound_at_top(context.tree.module).isdisjoint({"*", name})
 
 
 def only_argument(node: cst.CSTNode) -> cst.BaseExpression | None:
@@ -53,12 +53,6 @@ def only_argument(node: cst.CSTNode) -> cst.BaseExpression | None:
         return None
     arg = node.args[0]
     return None if arg.keyword is not None or arg.star else arg.value
-
-
-def _bound_around(context: RewriteContext, node: cst.CSTNode) -> Iterator[str]:
-    for one in context.around(node):
-        if isinstance(one, cst.FunctionDef):
-            yield from written(one)
 
 
 @lru_cache(maxsize=4)
@@ -83,22 +77,16 @@ def operator_of(context: RewriteContext, node: cst.Call) -> Operator | None:
     """The facts about the function that a call calls; None if it is not a torch function or nothing is known."""
     function, method = called(context, node)
     if method is not None:
-        return operator(context.torch_version, f"torch.Tensor.{method}")
+        return operator(context.finding.torch, f"torch.Tensor.{method}")
     if function is None or not function.startswith("torch."):
         return None
-    return operator(context.torch_version, function)
+    return operator(context.finding.torch, function)
 
 
 def is_elementwise(context: RewriteContext, node: cst.Call) -> bool:
     """True if a call is known to compute each element of its result only from the elements at the same position."""
     known = operator_of(context, node)
     return known is not None and known.elementwise is True and known.draws_random is Often.NEVER
-
-
-def keeps_zero_gradients(context: RewriteContext, node: cst.Call) -> bool:
-    """True if a gradient of zero stays zero for all values, including infinity and NaN."""
-    known = operator_of(context, node)
-    return known is not None and known.gradient in (Gradient.NONE, Gradient.ZERO)
 
 
 def makes_new(context: RewriteContext, node: cst.Call) -> bool:
@@ -149,20 +137,14 @@ def reads_values(context: RewriteContext, node: cst.Call) -> bool:
     """True if a call may read the values of a tensor on the host.  NumPy functions are treated like those of torch."""
     function, method = called(context, node)
     if function is not None and function.startswith("numpy."):
-        known = operator(context.torch_version, function.rpartition(".")[2])
+        known = operator(context.finding.torch, function.rpartition(".")[2])
     else:
         known = operator_of(context, node)
     if (method or (function or "").removeprefix("torch.")) in READS_THE_ONLY_ELEMENT:
         return True
     if known is None or known.result is None:
         return False
-    return known.reads_in(forms(_kinds(context, node))) is not False
-
-
-def raises_for_values(context: RewriteContext, node: cst.Call) -> bool:
-    """True if a call is known to raise for some values of its tensors."""
-    known = operator_of(context, node)
-    return known is not None and known.raises_in(forms(_kinds(context, node))) is True
+    return known.reads_in(forms_of(context, node)) is not False
 
 
 def takes_alike(context: RewriteContext, node: cst.Call, arg: cst.Arg) -> bool:
@@ -189,8 +171,7 @@ def is_conversion(context: RewriteContext, node: cst.Call) -> bool:
 def flattens(context: RewriteContext, node: cst.Call) -> bool:
     """True if a method call merges dimensions, and so returns a vector unchanged."""
     known = operator_of(context, node)
-    _, method = called(context, node)
-    if method is None or node.args or known is None:
+    if called(context, node)[1] is None or node.args or known is None:
         return False
     return known.keeps_vectors is True and known.elementwise is not True
 
@@ -204,11 +185,10 @@ def cuts_gradient(context: RewriteContext, node: cst.BaseExpression) -> bool:
     return known is not None and known.gradient is Gradient.NONE
 
 
-def _kinds(context: RewriteContext, node: cst.Call) -> list[str]:
-    """The letters that each argument of a call may have in its form; the tensor of a method counts as an argument."""
-    _, method = called(context, node)
+def forms_of(context: RewriteContext, node: cst.Call) -> frozenset[str]:
+    """The forms that a call may have; the tensor of a method counts as an argument."""
     kinds = [KINDS if arg.star else _kind(context, arg.value) for arg in node.args]
-    return ["t", *kinds] if method is not None else kinds
+    return forms(["t", *kinds] if called(context, node)[1] is not None else kinds)
 
 
 def _kind(context: RewriteContext, node: cst.BaseExpression) -> str:

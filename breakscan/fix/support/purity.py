@@ -16,11 +16,12 @@ from breakscan.fix.support.context import Declined, RewriteContext
 from breakscan.fix.support.operators import (
     called,
     draws_random,
+    forms_of,
     is_builtin,
     is_measured,
     leaves_arguments,
     makes_new,
-    raises_for_values,
+    operator_of,
     reads_values,
     writes,
 )
@@ -36,7 +37,7 @@ from breakscan.rulebook.torch_facts.not_measured import (
 )
 
 PURE_BUILTINS = frozenset({"abs", "bool", "float", "int", "isinstance", "len", "max", "min", "range", "round", "slice"})
-_CHANGES = CHANGES_MORE_THAN_IT_RETURNS | TAKES_FUNCTIONS_OR_FLAGS | SHOWS_THE_MEMORY | COPIED_BETWEEN_DEVICES
+_IMPURE = CHANGES_MORE_THAN_IT_RETURNS | TAKES_FUNCTIONS_OR_FLAGS | SHOWS_THE_MEMORY | COPIED_BETWEEN_DEVICES
 
 
 def why_not_pure(context: RewriteContext, node: cst.CSTNode) -> str | None:
@@ -90,7 +91,7 @@ class _Impurities(Effects):
             self.reasons.append(f"`{text}` draws random numbers")
         elif name.endswith("_") and not name.endswith("__"):
             self.reasons.append(f"`{text}` changes a tensor in place")
-        elif name in _CHANGES or reads_values(self.context, node):
+        elif name in _IMPURE or reads_values(self.context, node):
             self.reasons.append(f"`{text}` reads the values of a tensor or has side effects")
         elif is_torch and writes(self.context, node):
             self.reasons.append(f"`{text}` may write to one of its arguments")
@@ -188,7 +189,8 @@ class _Raises(cst.CSTVisitor):
         self.reasons: list[str] = []
 
     def visit_Call(self, node: cst.Call) -> None:
-        if raises_for_values(self.context, node):
+        known = operator_of(self.context, node)
+        if known is not None and known.raises_in(forms_of(self.context, node)) is True:
             self.reasons.append(f"`{self.context.code(node.func)}` raises for some values")
 
     def visit_Subscript(self, node: cst.Subscript) -> None:

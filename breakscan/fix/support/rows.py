@@ -59,7 +59,6 @@ class Rows:
         return any(self.selects(context, one) for one in findall(node, m.Subscript()))
 
     def selects(self, context: RewriteContext, node: cst.CSTNode) -> bool:
-        """True if a subscript selects rows."""
         elements = cst.ensure_type(node, cst.Subscript).slice
         return any(
             isinstance(one.slice, cst.Index) and self.name_of(context.plain(one.slice.value)) == self.index
@@ -170,7 +169,7 @@ def _method(context: RewriteContext, rows: Rows, node: cst.Call, func: cst.Attri
     changed = func.with_changes(value=receiver)
     if name == "unsqueeze" and m.matches(node, m.Call(args=[_LAST])):
         return build.method(receiver, "unsqueeze", build.expression("-1"))
-    known = operator(context.torch_version, f"torch.Tensor.{name}")
+    known = operator(context.finding.torch, f"torch.Tensor.{name}")
     converts = name in CONVERTS_WHERE_GIVEN or (known is not None and known.keeps_values is True)
     if converts or (known is not None and known.elementwise is True) or m.matches(node, _IN_ROW):
         new = [arg.with_changes(value=of_all(context, rows, arg.value)) for arg in node.args]
@@ -221,7 +220,6 @@ def _reduces(context: RewriteContext, rows: Rows, call: cst.Call, name: str) -> 
 
 
 def _is_count(context: RewriteContext, rows: Rows, node: cst.BaseExpression) -> bool:
-    """True if an expression is the number of selected rows."""
     node = defined(context, node)
     if isinstance(node, cst.Call):
         function, method = called(context, node)

@@ -169,20 +169,16 @@ class _Reader:
             return build.compared(test, cst.Equal() if negated else cst.NotEqual(), cst.Integer("0"))
         return build.inverted(test) if negated else build.copied(test)
 
-    def _compared(self, node: cst.Call) -> list[cst.BaseExpression]:
-        """The two tensors that a function or method compares."""
+    def _equal(self, node: cst.Call, negated: bool) -> cst.BaseExpression:
         is_method = self.context.method(node) is not None
         owner = [cst.ensure_type(node.func, cst.Attribute).value] if is_method else []
         given = [*owner, *(one.value for one in node.args if one.keyword is None and not one.star)]
         if len(given) < 2:
             raise Declined(f"`{self.context.code(node)}` has keyword or starred arguments")
-        for one in given[:2]:
-            if self.context.fact(one).kind != "unknown":
-                self.context.require_tensor(one)
-        return given[:2]
-
-    def _equal(self, node: cst.Call, negated: bool) -> cst.BaseExpression:
-        one, other = self._compared(node)
+        for side in given[:2]:
+            if self.context.fact(side).kind != "unknown":
+                self.context.require_tensor(side)
+        one, other = given[:2]
         if self.context.code(one) == self.context.code(other):
             raise Declined(f"`{self.context.code(node)}` is false only for NaN: test `torch.isnan` instead, or nothing")
         single = self.context.fact(one).zero_dim and self.context.fact(other).zero_dim

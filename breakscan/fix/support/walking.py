@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import fields
 from functools import cache, lru_cache
 from operator import attrgetter
-from types import TracebackType
 from typing import Any
 
 import libcst as cst
@@ -40,68 +40,37 @@ _LAYOUT = re.compile(
 """The fields that hold no code."""
 
 
-@cache
-def _child_fields(kind: type[cst.CSTNode]) -> tuple[str, ...]:
-    first = _FIRST.get(kind, ())
-    return (*first, *(field.name for field in fields(kind) if field.name not in first))
-
-
-@cache
-def _code_fields(kind: type[cst.CSTNode]) -> tuple[str, ...]:
-    return tuple(name for name in _child_fields(kind) if not _LAYOUT.fullmatch(name))
-
-
 def _below(kind: type[object]) -> Iterator[type[object]]:
     yield kind
     for one in kind.__subclasses__():
         yield from _below(one)
 
 
-_Values = Callable[[cst.CSTNode], tuple[object, ...]]
-"""Gives the values of some fields of a node."""
-
-_NODES = frozenset(_below(cst.CSTNode))
-"""libcst's nodes are abstract classes, for which ``isinstance`` is slow."""
-
-
 @cache
-def _all_values(kind: type[cst.CSTNode]) -> _Values:
-    return _values(_child_fields(kind))
-
-
-@cache
-def _code_values(kind: type[cst.CSTNode]) -> _Values:
-    return _values(_code_fields(kind))
-
-
-def _values(names: tuple[str, ...]) -> _Values:
+def _code_values(kind: type[cst.CSTNode]) -> Callable[[cst.CSTNode], tuple[Any, ...]]:
+    """A function that gives the values of the fields of a node that hold code, in the order of the text."""
+    first = _FIRST.get(kind, ())
+    names = [*first, *(field.name for field in fields(kind) if field.name not in first)]
+    names = [name for name in names if not _LAYOUT.fullmatch(name)]
     if len(names) > 1:
         return attrgetter(*names)
-    if not names:
-        return lambda node: ()
-    (alone,) = map(attrgetter, names)
-    return lambda node: (alone(node),)
-
-
-def children(node: cst.CSTNode) -> list[cst.CSTNode]:
-    """The child nodes of a node. Those that hold code are in the order of the text."""
-    return _nodes_in(_all_values(type(node))(node))
+    return lambda node: tuple(getattr(node, name) for name in names)
 
 
 def code_children(node: cst.CSTNode) -> list[cst.CSTNode]:
     """The child nodes of a node that hold code, in the order of the text."""
-    return _nodes_in(_code_values(type(node))(node))
-
-
-def _nodes_in(values: tuple[Any, ...]) -> list[cst.CSTNode]:
     found: list[cst.CSTNode] = []
-    for value in values:
+    for value in _code_values(type(node))(node):
         kind = type(value)
         if kind in _NODES:
             found.append(value)
         elif kind is tuple or kind is list:
             found += value
     return found
+
+
+_NODES = frozenset(_below(cst.CSTNode))
+"""libcst's nodes are abstract classes, for which ``isinstance`` is slow."""
 
 
 def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
@@ -283,30 +252,13 @@ class _State(PositionProvidingCodegenState):
         if node not in self.spans:
             self.spans[node] = (*start, self.line, self.column + 1)
 
-    def record_syntactic_position(  # type: ignore[override]
+    @contextmanager
+    def record_syntactic_position(
         self, node: cst.CSTNode, *, start_node: cst.CSTNode | None = None, end_node: cst.CSTNode | None = None
-    ) -> _Recorded:
-        return _Recorded(self, node, start_node, end_node)
-
-
-class _Recorded:
-    """Notes where the code of a node starts and ends, without the whitespace around it."""
-
-    def __init__(
-        self, state: _State, node: cst.CSTNode, start_node: cst.CSTNode | None, end_node: cst.CSTNode | None
-    ) -> None:
-        self.state = state
-        self.node = node
-        self.start_node = start_node
-        self.end_node = end_node
-
-    def __enter__(self) -> None:
-        self.start = self.state.line, self.state.column + 1
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        spans = self.state.spans
-        start = self.start if self.start_node is None else spans[self.start_node][:2]
-        end = (self.state.line, self.state.column + 1) if self.end_node is None else spans[self.end_node][2:]
-        spans[self.node] = (*start, *end)
+    ) -> Iterator[None]:
+        """Notes where the code of a node starts and ends, without the whitespace around it."""
+        start = self.line, self.column + 1
+        yield
+        start = start if start_node is None else self.spans[start_node][:2]
+        end = (self.line, self.column + 1) if end_node is None else self.spans[end_node][2:]
+        self.spans[node] = (*start, *end)
