@@ -181,7 +181,6 @@ READS = {
     "read_file",
     "read_regular_file",
     "read_source",
-    "source_text",
     "source_lines",
     "getline",
     "getlines",

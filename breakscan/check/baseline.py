@@ -47,10 +47,7 @@ def checked_lines(path: str) -> list[str]:
 
 
 def known_findings(
-    findings: Iterable[Finding],
-    folder: str,
-    here: str | None = None,
-    lines: Callable[[str], list[str]] = checked_lines,
+    findings: Iterable[Finding], folder: str, here: str | None = None, lines: Callable[[str], list[str]] = checked_lines
 ) -> list[KnownFinding]:
     """The findings of a check.  Their paths are relative to the working directory, which is also called ``here``;
     ``lines`` reads a file by such a path.  ``folder`` is absolute."""
@@ -165,10 +162,12 @@ def read_baseline(path: Path) -> FindingsBaseline | None:
     if not isinstance(targets, list) or not isinstance(files, list):
         raise not_ours(path, "baseline")
     table_values(path, "the top", data, {"paths": lambda one: isinstance(one, list) and all(map(is_text, one))})
+    right = {"path": is_text, "findings": lambda one: isinstance(one, list)}
+    tables = [table_values(path, "a [[file]]", entry, right) for entry in files]
     return FindingsBaseline(
         tuple(_target(path, entry) for entry in targets),
         tuple(data["paths"]),
-        tuple(known for entry in files for known in _of_file(path, entry)),
+        tuple(_finding(path, table["path"], one) for table in tables for one in table["findings"]),
     )
 
 
@@ -177,11 +176,6 @@ def _target(path: Path, entry: Any) -> BaselineTarget:
     right = {"torch": is_text, "mode": modes.__contains__, "regions": REGIONS.__contains__}
     values = table_values(path, "targets", entry, right)
     return BaselineTarget(values["torch"], Mode(values["mode"]), values["regions"])
-
-
-def _of_file(path: Path, entry: Any) -> Iterable[KnownFinding]:
-    values = table_values(path, "a [[file]]", entry, {"path": is_text, "findings": lambda one: isinstance(one, list)})
-    return [_finding(path, values["path"], one) for one in values["findings"]]
 
 
 def _finding(path: Path, name: str, entry: Any) -> KnownFinding:

@@ -37,22 +37,17 @@ class GitTree:
 
     def is_unchanged(self, path: str) -> bool:
         """True if a file at an absolute path is in the commit as now, or in neither, or not in the repository."""
-        known = self._same.get(path)
-        if known is None:
-            known = self._same[path] = self._compared(path)
-        return known
-
-    def _compared(self, path: str) -> bool:
-        real = Path(os.path.realpath(path))
-        if not real.is_relative_to(self.root):
-            return True
-        name = real.relative_to(self.root).as_posix()
-        if name not in self.files:
-            return not os.path.lexists(path)
-        try:
-            return read_regular_file(str(real))[0] == (self.copy / name).read_bytes()
-        except OSError:
-            return False
+        if path not in self._same:
+            real = Path(os.path.realpath(path))
+            name = real.relative_to(self.root).as_posix() if real.is_relative_to(self.root) else None
+            if name not in self.files:
+                self._same[path] = name is None or not os.path.lexists(path)
+            else:
+                try:
+                    self._same[path] = read_regular_file(str(real))[0] == (self.copy / name).read_bytes()
+                except OSError:
+                    self._same[path] = False
+        return self._same[path]
 
 
 @contextmanager
@@ -63,22 +58,17 @@ def tree_before(ref: str, inside: Path) -> Iterator[GitTree]:
     Their contents are read from git's database: no hook and no filter runs.
     """
     root = Path(_git(inside, "rev-parse", "--show-toplevel").decode().rstrip("\n"))
-    commit = _left(root, ref)
-    with tempfile.TemporaryDirectory(prefix="breakscan-") as folder:
-        copy = Path(os.path.realpath(folder))
-        names = _write(root, commit, copy)
-        yield GitTree(root, copy, frozenset(names))
-
-
-def _left(root: Path, ref: str) -> str:
     named = _git(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}", missing=ref)
-    commit = named.decode().strip()
-    done = _run(root, "merge-base", commit, "HEAD")
+    done = _run(root, "merge-base", named.decode().strip(), "HEAD")
     if done.returncode:
         raise GitError(
             f"{ref} and HEAD have no common commit here: fetch more of the history (fetch-depth: 0 in GitHub Actions)"
         )
-    return done.stdout.decode().strip()
+    commit = done.stdout.decode().strip()
+    with tempfile.TemporaryDirectory(prefix="breakscan-") as folder:
+        copy = Path(os.path.realpath(folder))
+        names = _write(root, commit, copy)
+        yield GitTree(root, copy, frozenset(names))
 
 
 def _write(root: Path, commit: str, copy: Path) -> list[str]:
@@ -89,7 +79,8 @@ def _write(root: Path, commit: str, copy: Path) -> list[str]:
         mode, _, blob = about.decode().split()
         path = os.fsdecode(name)
         if mode in _FILE and path.endswith(_READ):
-            if not _stays_inside(path):
+            # Git makes no other commits, but one can be made by hand.
+            if os.path.isabs(path) or os.pardir in Path(path).parts:
                 raise GitError(f"the commit {commit[:12]} names a file outside of its repository: {path}")
             wanted.append((blob, path))
     contents = _git(root, "cat-file", "--batch", input_="".join(f"{blob}\n" for blob, _ in wanted).encode())
@@ -102,11 +93,6 @@ def _write(root: Path, commit: str, copy: Path) -> list[str]:
         target.write_bytes(contents[end + 1 : end + 1 + size])
         at = end + size + 2
     return [path for _, path in wanted]
-
-
-def _stays_inside(path: str) -> bool:
-    """True if a path of a commit leads nowhere else: git makes no other commits, but one can be made by hand."""
-    return not os.path.isabs(path) and os.pardir not in Path(path).parts
 
 
 def _git(folder: Path, *arguments: str, input_: bytes = b"", missing: str | None = None) -> bytes:

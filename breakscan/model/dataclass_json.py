@@ -62,7 +62,8 @@ def decoder(kind: Any) -> Decoder:
     if origin in (dict, Mapping) and arguments[0] is str:
         return _table(arguments[1])
     if origin in (Union, types.UnionType) and len(arguments) == 2 and arguments[1] is type(None):
-        return _optional(arguments[0])
+        part = decoder(arguments[0])
+        return lambda value: None if value is None else part(value)
     if origin in (Union, types.UnionType) and _PLAIN.issuperset(arguments):
         return _one_of(*arguments)
     raise TypeError(f"{kind} has no JSON form")
@@ -133,14 +134,5 @@ def _table(item_kind: Any) -> Decoder:
         if type(value) is not dict:
             raise ValueError(f"{value!r:.80} is no table")
         return {key: part(item) for key, item in value.items()}
-
-    return decode
-
-
-def _optional(item_kind: Any) -> Decoder:
-    part = decoder(item_kind)
-
-    def decode(value: Any) -> Any:
-        return None if value is None else part(value)
 
     return decode

@@ -12,18 +12,16 @@ from typing import Any
 
 from breakscan.model.findings import CheckResult, Finding, Region, Site, SourceError
 from breakscan.report.printable import visible
-from breakscan.source.module import SourceProblem, source_text
+from breakscan.source.module import SourceProblem
 from breakscan.source.notebook_file import NotebookFile
 from breakscan.source.python_text import CellText, cell_at, cells_of_text, is_notebook, text_of_cells
 from breakscan.source.regular_files import read_regular_file
+from breakscan.source.source_files import SourceFiles
 
 
 def source_lines(path: str) -> list[str]:
     """The lines of a file, or of remembered code, by its path in a report; none where they cannot be read."""
-    try:
-        return source_text(path).split("\n")
-    except (OSError, ValueError, SourceProblem):  # a path with a NUL is a ValueError
-        return []
+    return SourceFiles.trusted().lines(path)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -121,8 +121,11 @@ class _Finder:
                     wanted = entry.name not in SKIPPED_FOLDERS
                 else:
                     wanted = entry.name.endswith((".py", NOTEBOOK)) and _is_regular(entry)
-                if not wanted or exclude.decide(entry.path, is_folder) or _ignored(entry.path, is_folder, ignores):
+                if not wanted or exclude.decide(entry.path, is_folder):
                     continue
+                decisions = (ignore.decide(entry.path, is_folder) for ignore in reversed(ignores))
+                if next((decision for decision in decisions if decision is not None), False):
+                    continue  # the deepest .gitignore that matches decides
                 if is_folder:
                     waiting.append((entry.path, ignores))
                 else:
@@ -147,15 +150,6 @@ def _is_regular(entry: os.DirEntry[str]) -> bool:
         return entry.is_file()
     except OSError:  # a link to itself
         return False
-
-
-def _ignored(path: str, is_folder: bool, ignores: Sequence[Patterns]) -> bool:
-    """The decision of the deepest ``.gitignore`` that matches the path."""
-    for ignore in reversed(ignores):
-        said = ignore.decide(path, is_folder)
-        if said is not None:
-            return said
-    return False
 
 
 def _ignores_above(folder: str) -> Iterator[Patterns]:

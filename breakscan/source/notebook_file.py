@@ -67,10 +67,13 @@ class NotebookFile:
         changed = {one.number for one in self.cells if sources.get(one.number, one.source) != one.source}
         if not changed:
             return self.text.encode()
-        cells = [
-            {**cell, "source": _like(cell["source"], sources[number])} if number in changed else cell
-            for number, cell in enumerate(self.document["cells"], 1)
-        ]
+        cells = list(self.document["cells"])
+        for number in changed:
+            # New code has the form of the code before: one text, or a list of lines.
+            *lines, last = (code := sources[number]).split("\n")
+            is_text = isinstance(cells[number - 1]["source"], str)
+            form = code if is_text else [*(f"{line}\n" for line in lines), *([last] if last else [])]
+            cells[number - 1] = {**cells[number - 1], "source": form}
         return self._written({**self.document, "cells": cells}).encode()
 
     def _written(self, document: Any) -> str:
@@ -84,12 +87,6 @@ class NotebookFile:
         made = made.replace("\n", "\r\n") if "\r\n" in text else made
         bom = _BOM if self.text.startswith(_BOM) else ""
         return f"{bom}{made}{text[len(text.rstrip()) :]}"
-
-
-def _like(before: object, source: str) -> str | list[str]:
-    """New code in the form of the code before: one text, or a list of lines."""
-    *lines, last = source.split("\n")
-    return source if isinstance(before, str) else [*(f"{line}\n" for line in lines), *([last] if last else [])]
 
 
 def _parsed(data: bytes, display: str) -> tuple[str, Any]:

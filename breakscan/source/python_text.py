@@ -43,7 +43,8 @@ _TIMED = re.compile(r"%time(?:it)?\s+(?:-[a-zA-Z]+(?:\s*\d+)?\s+)*")
 def hidden(source: str) -> str | None:
     """The text of a cell with its magic commands hidden; None where the cell holds another language."""
     lines = source.split("\n")
-    if _is_bare_command(source):
+    bare = source.strip()
+    if "\n" not in bare and bare.partition(" ")[0] in _WITHOUT_ESCAPE and not _is_python(bare):
         return "\n".join(f"pass{MAGIC}{line}" if line.strip() else line for line in lines)
     made: list[str] = []
     continued: str | None = None
@@ -87,11 +88,6 @@ def _in_place_of(line: str) -> str | None:
     if (assigned := _ASSIGNED.match(bare)) and not _is_python(bare):
         return f"{assigned['target']}= get_ipython()"
     return None
-
-
-def _is_bare_command(source: str) -> bool:
-    bare = source.strip()
-    return "\n" not in bare and bare.partition(" ")[0] in _WITHOUT_ESCAPE and not _is_python(bare)
 
 
 def _is_python(code: str) -> bool:
@@ -167,20 +163,16 @@ def marks(text: str) -> list[str]:
 
 
 def edited_notebook(data: bytes, text: str, display: str) -> bytes:
-    """The bytes of a notebook whose text is ``text`` after an edit."""
-    sources = {cell.number: shown(cell.text) for cell in cells_of_text(with_start_inside(text))}
-    return NotebookFile.read(data, display).with_sources(sources)
-
-
-def with_start_inside(text: str) -> str:
-    """Moves what an edit has put at the start of the text into the first cell, behind its ``%%`` lines."""
+    """The bytes of a notebook whose text is ``text`` after an edit.  What that has put at the start goes into the first
+    cell, behind its ``%%`` lines."""
     lines = text.split("\n")
     first = next(at for at, line in enumerate(lines) if line.startswith(CELL))
-    new = lines[:first]
-    after = first + 1
+    new, after = lines[:first], first + 1
     while new and after < len(lines) and lines[after].startswith(f"pass{MAGIC}%%"):
         after += 1
-    return "\n".join([*lines[first:after], *new, *lines[after:]])
+    text = "\n".join([*lines[first:after], *new, *lines[after:]])
+    sources = {cell.number: shown(cell.text) for cell in cells_of_text(text)}
+    return NotebookFile.read(data, display).with_sources(sources)
 
 
 NOTEBOOK = ".ipynb"

@@ -59,10 +59,14 @@ class Digests:
 
     def of(self, path: str) -> str:
         """The digest of a file's content, :data:`ABSENT` or :data:`UNKNOWN`.  ``path`` is absolute."""
-        known = self._known.get(path)
-        if known is None:
-            known = self._known[path] = _digest_of_file(path)
-        return known
+        if path not in self._known:
+            try:
+                self._known[path] = content_digest(read_regular_file(path)[0])
+            except (FileNotFoundError, NotADirectoryError):
+                self._known[path] = ABSENT
+            except OSError:
+                self._known[path] = UNKNOWN
+        return self._known[path]
 
     def forget(self, path: str) -> None:
         """The file may have changed: it is read again on demand."""
@@ -83,12 +87,3 @@ class Digests:
             if (known.get(path) or self.of(path)) != digest or digest == UNKNOWN:
                 return False
         return True
-
-
-def _digest_of_file(path: str) -> str:
-    try:
-        return content_digest(read_regular_file(path)[0])
-    except (FileNotFoundError, NotADirectoryError):
-        return ABSENT
-    except OSError:
-        return UNKNOWN

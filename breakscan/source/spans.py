@@ -54,8 +54,13 @@ def nodes_around(site: Site, module: SourceModule) -> Iterator[tuple[ast.AST, as
     """The nodes in which a site begins, outermost first, each after its parent."""
     parent: ast.AST = module.tree
     while True:
-        near = (c for c in _children_near(parent, site.line) if _may_hold(c, site.line))
-        child = next((c for c in near if begins_in(site, extent([c], module))), None)
+        near: Iterable[ast.AST] = ast.iter_child_nodes(parent)
+        if isinstance(parent, ast.Module):
+            last = bisect_right(_first_lines(parent), site.line)
+            near = parent.body[max(last - 2, 0) : last]  # decorators come before the line of a definition
+        lines = ((c, getattr(c, "lineno", site.line), getattr(c, "end_lineno", None) or site.line) for c in near)
+        around = (c for c, first, end in lines if first <= site.line <= end)
+        child = next((c for c in around if begins_in(site, extent([c], module))), None)
         if child is None:
             return
         yield parent, child
@@ -73,22 +78,10 @@ def extent(nodes: Sequence[ast.AST], module: SourceModule) -> Site:
     return Site(module.display, line, module.column(line, start), end_line, module.column(end_line, end))
 
 
-def _children_near(parent: ast.AST, line: int) -> Iterable[ast.AST]:
-    if not isinstance(parent, ast.Module):
-        return ast.iter_child_nodes(parent)
-    last = bisect_right(_first_lines(parent), line)
-    return parent.body[max(last - 2, 0) : last]  # decorators come before the line of a definition
-
-
 @lru_cache(maxsize=1)
 def _first_lines(module: ast.Module) -> list[int]:
     """The lines on which the statements of a file begin: generated files have a hundred thousand statements."""
     return [node.lineno for node in module.body]
-
-
-def _may_hold(node: ast.AST, line: int) -> bool:
-    first, last = getattr(node, "lineno", line), getattr(node, "end_lineno", line)
-    return first <= line <= (last or line)
 
 
 _LOCALS = ".<locals>"

@@ -69,7 +69,6 @@ class Suppressions:
         return cls(module.display, directives, tuple(one for one in found if isinstance(one, SourceError)))
 
     def covers(self, finding: Finding) -> bool:
-        """True if a comment suppresses the finding."""
         return any(directive.covers(finding) for directive in self.directives)
 
     def problems(self, select: Callable[[str], object]) -> tuple[SourceError, ...]:

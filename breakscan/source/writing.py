@@ -86,7 +86,12 @@ def replace_content(path: Path, data: bytes) -> None:
             stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())
-        os.chmod(name, stat.S_IMODE(known.st_mode) if known else _mode_of_new_files())
+        if known:
+            os.chmod(name, stat.S_IMODE(known.st_mode))
+        else:
+            mask = os.umask(0)
+            os.umask(mask)
+            os.chmod(name, 0o666 & ~mask)
         if known and hasattr(os, "chown"):
             with contextlib.suppress(PermissionError):  # the file has another owner, but is writable
                 os.chown(name, known.st_uid, known.st_gid)
@@ -95,23 +100,12 @@ def replace_content(path: Path, data: bytes) -> None:
         with contextlib.suppress(OSError):
             os.unlink(name)
         raise
-    _sync_folder(path.parent)
-
-
-def _mode_of_new_files() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask
-
-
-def _sync_folder(folder: Path) -> None:
-    """Flushes the new name to disk, too; not every system can open a folder."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
+    with contextlib.suppress(OSError):  # not every system can open a folder
+        folder = os.open(path.parent, os.O_RDONLY)
         try:
-            os.fsync(descriptor)
+            os.fsync(folder)  # the new name, too
         finally:
-            os.close(descriptor)
+            os.close(folder)
 
 
 class CommittedFileError(Exception):
@@ -141,7 +135,6 @@ def read_committed(path: Path, version: int, what: str) -> dict[str, Any] | None
 
 
 def not_ours(path: Path, what: str) -> CommittedFileError:
-    """The error for a file of something else."""
     return CommittedFileError(f"{path} is no {what} of breakscan's: name another file")
 
 

@@ -6,9 +6,8 @@ import ast
 from collections.abc import Iterator, Sequence
 from enum import Enum
 
-from breakscan.check.compile_uses.uses import BoundName, Found, Survey, Use
+from breakscan.check.compile_uses.uses import BoundName, Found, Step, Survey, Use
 from breakscan.check.project.index import ClassInfo
-from breakscan.check.project.scopes import Step
 from breakscan.rulebook.events import Argument, EventKind
 from breakscan.source.walking import FunctionNode, Loop, is_name, own_nodes, reads, walk
 
@@ -74,7 +73,6 @@ class Changes:
         return None
 
     def is_number(self, node: ast.expr) -> bool:
-        """True if an expression is a number that changes."""
         return self.of(node) in (ArgumentChange.INT, ArgumentChange.FLOAT)
 
     def _of_numbers(self, operands: Sequence[ast.expr], *, keeps_ints: bool) -> ArgumentChange | None:
@@ -105,14 +103,16 @@ class Changes:
     def add_head(self, target: ast.expr, over: ast.expr) -> None:
         """Adds the names that a loop or a comprehension binds to a counter, or to numbers and texts of a list."""
         while (
-            isinstance(over, ast.Call) and over.args and _last(self.survey.index.dotted(over.func)) in _PASSED_THROUGH
+            isinstance(over, ast.Call)
+            and over.args
+            and (self.survey.index.dotted(over.func) or "").rpartition(".")[2] in _PASSED_THROUGH
         ):
             over = over.args[0]
         if isinstance(over, ast.Call):
             name = self.survey.index.dotted(over.func)
             if name == "enumerate" and isinstance(target, ast.Tuple):
                 target = target.elts[0]
-            elif name not in _COUNTING or _runs_once(over):
+            elif name not in _COUNTING or [getattr(bound, "value", None) for bound in over.args] in ([0], [1]):
                 return
             if isinstance(target, ast.Name):
                 self.names[target.id] = ArgumentChange.INT
@@ -128,12 +128,13 @@ class Changes:
 
     def _body(self, loop: Loop) -> None:
         """Finds counters that the body increments, and names for values computed from what changes."""
-        for statement in self.scope.statements_in(loop):
+        for statement in (step.statement for step in self.scope.steps if loop in step.loops):
             change: ArgumentChange | None = None
             target: ast.expr | None = None
             if isinstance(statement, ast.AugAssign):
                 target = statement.target
-                if isinstance(target, ast.Name) and self._counts(target.id, statement, loop):
+                start = self.survey.bound_before(target.id, self.scope, loop) if isinstance(target, ast.Name) else None
+                if start is not None and _is_number(start.value) and _is_number(statement.value):
                     is_int = isinstance(statement.value, ast.Constant) and type(statement.value.value) is int
                     change = ArgumentChange.INT if is_int else ArgumentChange.FLOAT
             elif isinstance(statement, ast.Assign):
@@ -141,23 +142,9 @@ class Changes:
             if isinstance(target, ast.Name) and change and len(self.survey.bound_in(target.id, self.scope, loop)) == 1:
                 self.names[target.id] = change
 
-    def _counts(self, name: str, statement: ast.AugAssign, loop: Loop) -> bool:
-        """True if a name starts as a number before a loop, and the loop only adds a number to it."""
-        start = self.survey.bound_before(name, self.scope, loop)
-        return start is not None and _is_number(start.value) and _is_number(statement.value)
-
 
 def _is_number(node: ast.expr | None) -> bool:
     return isinstance(node, ast.Constant) and type(node.value) in (int, float)
-
-
-def _runs_once(counting: ast.Call) -> bool:
-    last = counting.args[-1] if counting.args else None
-    return len(counting.args) == 1 and isinstance(last, ast.Constant) and last.value in (0, 1)
-
-
-def _last(dotted: str | None) -> str:
-    return (dotted or "").rsplit(".", 1)[-1]
 
 
 class Treatment(Enum):
@@ -190,7 +177,6 @@ def parameters(function: FunctionNode, bound: bool) -> list[str]:
 
 
 def parameter_of(call: ast.Call, argument: ast.expr, function: FunctionNode, bound: bool) -> str | None:
-    """The parameter that receives an argument of a call, if it is known."""
     names = parameters(function, bound)
     for i, given in enumerate(call.args):
         if given is argument:
@@ -240,7 +226,7 @@ def _is_list(node: ast.expr, survey: Survey, function: FunctionNode, target: Bou
     values: list[ast.expr | None] = []
     if isinstance(node, ast.Name):
         scope = survey.scopes.of_function.get(function)
-        bindings = survey.bindings_of(node.id, scope or survey.scopes.top)
+        bindings = survey.bindings_of(node.id, scope or survey.scopes.scopes[0])
         values = [b.value for b in bindings]
     elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and target is not None and target.owner:
         values = [b.value for b in survey.attribute_bindings(target.owner, node.attr)]
@@ -312,7 +298,8 @@ def _of_argument(survey: Survey, use: Use, changes: Changes, argument: ast.expr)
 
 def _passed(use: Use, argument: ast.expr, form: str, name: str | None, fact: str) -> Found:
     options = tuple(Argument(None, key, _option(value)) for key, value in use.compiled.keywords.items())
-    return Found(EventKind.PASS, argument, use.step, form, name, operands=frozenset({fact}), arguments=options)
+    function, operands = use.step.scope.info, frozenset({fact})
+    return Found(EventKind.PASS, argument, function, form, name, operands=operands, arguments=options)
 
 
 def _option(value: ast.expr) -> frozenset[str]:

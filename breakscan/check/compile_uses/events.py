@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from itertools import chain
 
 from breakscan.check.compile_uses.arguments import changing_arguments, parameter_of
 from breakscan.check.compile_uses.states import (
@@ -17,12 +18,11 @@ from breakscan.check.compile_uses.states import (
     size_branches,
     switched_state,
 )
-from breakscan.check.compile_uses.uses import Compiled, Found, Hit, Survey
+from breakscan.check.compile_uses.uses import Compiled, Found, Hit, Scope, Scopes, Step, Survey, own_parts
 from breakscan.check.interpreter.program import Program
-from breakscan.check.interpreter.values import Module, instance_of
+from breakscan.check.interpreter.values import Module
 from breakscan.check.project.index import FunctionInfo, ModuleIndex
 from breakscan.check.project.roots import COMPILE, is_compiler
-from breakscan.check.project.scopes import Scope, Scopes, Step, own_parts
 from breakscan.model.findings import Place
 from breakscan.rulebook.events import Argument, Event, EventKind
 from breakscan.rulebook.torch_facts.not_measured import RETURN_THE_MODULE
@@ -157,18 +157,25 @@ def wrapper_uses(survey: Survey) -> Iterator[Found]:
 def plain_calls(survey: Survey) -> Iterator[Found]:
     """Calls of functions that get the module that was compiled, or what it was made of, and call that: where nothing
     gives them the compiled one, it is not meant as a comparison."""
+    functions = survey.index.functions
+    compared = {
+        functions.get(survey.index.dotted(call.func) or "")
+        for call, step in survey.calls
+        if any(survey.hit(argument, step.scope, call.lineno) is not None for argument in call.args)
+    }
     for made in survey.steps:
         bound = {one for one in survey.scopes.made_by.get(made.statement, ()) if one in survey.compiled}
         plain = {name for one in bound for name in _plain_names(survey, survey.compiled[one], made)}
         for call, step in survey.calls if plain else ():
-            called = survey.index.functions.get(survey.index.dotted(call.func) or "")
+            called = functions.get(survey.index.dotted(call.func) or "")
             if called is None or step.scope is not made.scope or call.lineno < made.statement.lineno:
                 continue
             for argument in call.args:
                 name = parameter_of(call, argument, called.node, False)
                 calls = any(isinstance(n, ast.Call) and name and is_name(n.func, name) for n in called.own_nodes)
-                if isinstance(argument, ast.Name) and argument.id in plain and calls and not _compares(survey, called):
-                    yield Found(EventKind.WRAPPER, call, step, name=argument.id, callee="plain", operands=_MODULE)
+                if isinstance(argument, ast.Name) and argument.id in plain and calls and called not in compared:
+                    function, name = step.scope.info, argument.id
+                    yield Found(EventKind.WRAPPER, call, function, name=name, callee="plain", operands=_MODULE)
 
 
 def _plain_names(survey: Survey, compiled: Compiled, made: Step) -> set[str]:
@@ -184,17 +191,10 @@ def _plain_names(survey: Survey, compiled: Compiled, made: Step) -> set[str]:
     return {part.id for part in parts if isinstance(part, ast.Name)}
 
 
-def _compares(survey: Survey, called: FunctionInfo) -> bool:
-    """True if a function also gets something compiled."""
-    calls = ((c, s) for c, s in survey.calls if survey.index.functions.get(survey.index.dotted(c.func) or "") is called)
-    return any(survey.hit(a, s.scope, c.lineno) is not None for c, s in calls for a in c.args)
-
-
 def _method(call: ast.Call, step: Step, hit: Hit, operands: frozenset[str]) -> Found:
-    """A call of a method of the wrapper."""
     assert isinstance(call.func, ast.Attribute)
-    name = call.func.attr
-    return Found(EventKind.WRAPPER, call, step, name=name, condition=hit.condition, callee=name, operands=operands)
+    function, name = step.scope.info, call.func.attr
+    return Found(EventKind.WRAPPER, call, function, "", name, hit.condition, name, operands)
 
 
 def _is_saved(survey: Survey, call: ast.Call, step: Step) -> bool:
@@ -241,7 +241,7 @@ def _load(survey: Survey, call: ast.Call, step: Step) -> Iterator[Found]:
         yield Found(
             EventKind.WRAPPER,
             call,
-            step,
+            step.scope.info,
             name=ast.unparse(sides[wrapped.index(True)]),
             condition=hit.condition,
             callee="load_state_dict",
@@ -301,14 +301,7 @@ def _is_pretrained(survey: Survey, compiled: Compiled, step: Step) -> bool:
 
 
 _MAY_COMPILE = re.compile(r"\.compile\b(?<!\bre\.compile)")
-_FINDERS = (
-    changing_arguments,
-    changing_attributes,
-    changing_keys,
-    switched_state,
-    wrapper_uses,
-    plain_calls,
-)
+_FINDERS = (changing_arguments, changing_attributes, changing_keys, switched_state, wrapper_uses, plain_calls)
 
 
 def compile_events(program: Program, compiled: set[FunctionInfo]) -> Iterator[tuple[FunctionInfo | None, Event]]:
@@ -316,36 +309,22 @@ def compile_events(program: Program, compiled: set[FunctionInfo]) -> Iterator[tu
 
     ``compiled`` are the functions in a region.
     """
-    index, text = program.index, program.module.text
-    for info, call, name in growing_attributes(index, text, compiled):
-        if info.owner is not None and isinstance(instance_of(info.owner), Module):
-            yield info, _stored(program, "growing-attribute", call, name)
-    for info, entry in counted_entries(index, compiled):
-        yield info, _stored(program, "counted-entry", entry, ast.unparse(entry))
-    for info, statement, place in float_updates(index, compiled):
-        yield info, _stored(program, "float-update", statement, ast.unparse(place))
-    if not _MAY_COMPILE.search(text) and COMPILE not in index.imports.values():
+    index = program.index
+    for finder in (growing_attributes, counted_entries, float_updates):
+        yield from (_event(program, found) for found in finder(index, compiled))
+    if not _MAY_COMPILE.search(index.module.text) and COMPILE not in index.imports.values():
         return
     scopes = Scopes(index)
     yield from compile_calls(program, scopes, compiled)
     survey = Survey(program.project, scopes)
-    for found in differing_instances(survey):
-        yield found.step.scope.info, _event(program, found)
     dynamic = {one.node.lineno for one in survey.compiled.values() if one.option("dynamic") is True}
-    for info, test in size_branches(index, program.states, dynamic):
-        yield info, _stored(program, "size-branch", test, ast.unparse(test))
-    for finder in _FINDERS if survey.compiled else ():
-        for found in finder(survey):
-            yield found.step.scope.info, _event(program, found)
+    uses = chain.from_iterable(find(survey) for find in _FINDERS) if survey.compiled else ()
+    for found in (*differing_instances(survey), *size_branches(index, program.states, dynamic), *uses):
+        yield _event(program, found)
 
 
-def _stored(program: Program, form: str, node: ast.AST, name: str) -> Event:
-    where = span(program.module, node)
-    return Event(EventKind.STORE, *where, form=form, attribute=name, text=text_of(program.module, node))
-
-
-def _event(program: Program, found: Found) -> Event:
-    return Event(
+def _event(program: Program, found: Found) -> tuple[FunctionInfo | None, Event]:
+    return found.function, Event(
         found.kind,
         *span(program.module, found.node),
         form=found.form,
@@ -353,7 +332,7 @@ def _event(program: Program, found: Found) -> Event:
         attribute=found.name,
         operands=found.operands,
         arguments=found.arguments,
-        in_region=False,
+        in_region=found.in_region,
         conditions=(found.condition,) if found.condition else (),
         text=text_of(program.module, found.node),
     )

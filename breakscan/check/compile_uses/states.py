@@ -6,12 +6,11 @@ import ast
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from breakscan.check.compile_uses.arguments import ArgumentChange, Changes, growing_lists, parameter_of
-from breakscan.check.compile_uses.uses import BoundName, Compiled, Found, Survey, Use
+from breakscan.check.compile_uses.uses import BoundName, Compiled, Found, Scope, Step, Survey, Use
 from breakscan.check.interpreter.signatures import State
 from breakscan.check.interpreter.statements import is_guard
-from breakscan.check.interpreter.values import Size
+from breakscan.check.interpreter.values import Module, Size, instance_of
 from breakscan.check.project.index import FunctionInfo, ModuleIndex
-from breakscan.check.project.scopes import Scope, Step
 from breakscan.rulebook.events import EventKind
 from breakscan.source.walking import Loop, is_name, walk
 
@@ -31,7 +30,7 @@ def changing_attributes(survey: Survey) -> Iterator[Found]:
             continue
         for use in _uses_of(survey, target.value.id, step):
             if _reads(survey, use.compiled.target, target.attr):
-                yield Found(EventKind.STORE, target, use.step, "changing-attribute", target.attr)
+                yield Found(EventKind.STORE, target, use.step.scope.info, "changing-attribute", target.attr)
                 break
 
 
@@ -41,29 +40,29 @@ def _reads(survey: Survey, target: BoundName | None, attribute: str) -> bool:
 
 
 def reads_attribute(method: FunctionInfo, attribute: str) -> bool:
-    """True if a method reads an attribute with this name."""
     return any(
         isinstance(n, ast.Attribute) and n.attr == attribute and isinstance(n.ctx, ast.Load) for n in method.own_nodes
     )
 
 
-def growing_attributes(
-    index: ModuleIndex, text: str, compiled: Iterable[FunctionInfo]
-) -> Iterator[tuple[FunctionInfo, ast.Call, str]]:
+def _stored(node: ast.AST, info: FunctionInfo, form: str, name: str) -> Found:
+    """A change of state in compiled code."""
+    return Found(EventKind.STORE, node, info, form, name, in_region=True)
+
+
+def growing_attributes(index: ModuleIndex, compiled: Iterable[FunctionInfo]) -> Iterator[Found]:
     """``self.history.append(x)`` in compiled code, on a list that ``__init__`` makes and nothing empties."""
-    if ".append(" not in text:
-        return
-    for info in compiled:
-        lists = growing_lists(info.owner) if info.index is index and info.name != "__init__" else ()
+    for info in compiled if ".append(" in index.module.text else ():
+        if info.index is not index or info.name == "__init__" or info.owner is None:
+            continue
+        lists = growing_lists(info.owner) if isinstance(instance_of(info.owner), Module) else ()
         for node in info.own_nodes if lists else ():
             match node:
                 case ast.Call(ast.Attribute(ast.Attribute(ast.Name("self"), name), "append")) if name in lists:
-                    yield info, node, f"self.{name}"
+                    yield _stored(node, info, "growing-attribute", f"self.{name}")
 
 
-def counted_entries(
-    index: ModuleIndex, compiled: Iterable[FunctionInfo]
-) -> Iterator[tuple[FunctionInfo, ast.Subscript]]:
+def counted_entries(index: ModuleIndex, compiled: Iterable[FunctionInfo]) -> Iterator[Found]:
     """``state["step"] += 1`` in compiled code, on a parameter whose entry starts as a number in the file."""
     for info in compiled:
         given = {argument.arg for argument in walk(info.node.args) if isinstance(argument, ast.arg)}
@@ -73,7 +72,7 @@ def counted_entries(
             held, key = node.target.value, node.target.slice
             of_parameter = isinstance(held, ast.Name) and held.id in given and isinstance(node.value, ast.Constant)
             if of_parameter and isinstance(key, ast.Constant) and _starts_as_number(index, key.value):
-                yield info, node.target
+                yield _stored(node.target, info, "counted-entry", ast.unparse(node.target))
 
 
 def _starts_as_number(index: ModuleIndex, key: object) -> bool:
@@ -90,11 +89,9 @@ _KEEPS_FLOATS = frozenset({"min", "max", "abs", "float"})
 _Number = type[int] | type[float]
 
 
-def float_updates(
-    index: ModuleIndex, compiled: Iterable[FunctionInfo]
-) -> Iterator[tuple[FunctionInfo, ast.stmt, ast.expr]]:
+def float_updates(index: ModuleIndex, compiled: Iterable[FunctionInfo]) -> Iterator[Found]:
     """``self.scale *= 0.5`` in compiled code, on an attribute or a global that starts as a number and that other
-    arithmetic reads: the function, the statement, and what is assigned."""
+    arithmetic reads."""
     for info in compiled:
         if info.index is not index or info.name == "__init__":
             continue
@@ -104,7 +101,7 @@ def float_updates(
                 target = node.targets[0] if isinstance(node, ast.Assign) else node.target
                 readers = _readers(info, target, declared)
                 if readers and _makes_float(node, target, info) and any(_computes_with(r, target) for r in readers):
-                    yield info, node, target
+                    yield _stored(node, info, "float-update", ast.unparse(target))
 
 
 def _readers(info: FunctionInfo, target: ast.expr, declared: frozenset[str]) -> Sequence[FunctionInfo]:
@@ -217,7 +214,7 @@ def changing_keys(survey: Survey) -> Iterator[Found]:
                     uses = _uses_of(survey, name, step)
                     use = next((one for one in uses if _reads(survey, one.compiled.target, attribute)), None)
                     if use is not None:
-                        yield Found(EventKind.STORE, held, use.step, "changing-keys", ast.unparse(held))
+                        yield Found(EventKind.STORE, held, use.step.scope.info, "changing-keys", ast.unparse(held))
 
 
 _ADDS_KEYS = {"update": True, "setdefault": True, "pop": False, "clear": False, "popitem": False}
@@ -250,12 +247,13 @@ def differing_instances(survey: Survey) -> Iterator[Found]:
             stored = [n for n in start.own_nodes if name and isinstance(n, ast.Assign) and is_name(n.value, name)]
             for target in (target for node in stored for target in node.targets if isinstance(target, ast.Attribute)):
                 if is_name(target.value, "self") and reads_attribute(apart[owner], target.attr):
-                    yield Found(EventKind.STORE, call, step, "differs-by-instance", f"self.{target.attr}")
+                    name = f"self.{target.attr}"
+                    yield Found(EventKind.STORE, call, step.scope.info, "differs-by-instance", name)
 
 
 def size_branches(
     index: ModuleIndex, compiled: Mapping[FunctionInfo, State], lines: Collection[int]
-) -> Iterator[tuple[FunctionInfo, ast.Compare]]:
+) -> Iterator[Found]:
     """Branches on whether a size is above or below a number, in what the calls at some lines compile."""
     for info, state in compiled.items():
         region = state.region
@@ -268,13 +266,12 @@ def size_branches(
             test = node.test if isinstance(node, ast.If | ast.IfExp) else None
             if isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Lt | ast.LtE | ast.Gt | ast.GtE):
                 others = [side for side in (test.left, test.comparators[0]) if not _is_size(side, sizes)]
-                if len(others) == 1 and _is_limit(others[0]) and not (isinstance(node, ast.If) and is_guard(node)):
-                    yield info, test
-
-
-def _is_limit(node: ast.expr) -> bool:
-    """True for a name, or a number above 1: Dynamo takes each size of 0 and 1 apart in any case."""
-    return isinstance(node, ast.Name) or (isinstance(node, ast.Constant) and node.value not in (0, 1))
+                # Dynamo takes each size of 0 and 1 apart in any case.
+                limits = [
+                    o for o in others if isinstance(o, ast.Name | ast.Constant) and getattr(o, "value", 2) not in (0, 1)
+                ]
+                if len(others) == len(limits) == 1 and not (isinstance(node, ast.If) and is_guard(node)):
+                    yield _stored(test, info, "size-branch", ast.unparse(test))
 
 
 def _is_size(node: ast.expr, names: Collection[str]) -> bool:
@@ -302,15 +299,10 @@ def switched_state(survey: Survey) -> Iterator[Found]:
     for use in survey.uses:
         by_scope.setdefault((use.compiled, use.step.scope), []).append(use)
     for (compiled, scope), uses in by_scope.items():
-        if not _wrapped_again(compiled):
+        function = compiled.target.function if compiled.target else None
+        # A decorator above torch.compile makes a wrapper around the compiled function.
+        if not isinstance(function, ast.FunctionDef) or function.decorator_list[:1] in ([], [compiled.node]):
             yield from _contexts(survey, scope, uses)
-
-
-def _wrapped_again(compiled: Compiled) -> bool:
-    """True if the name refers to a wrapper around the compiled function, made by a decorator above torch.compile."""
-    target = compiled.target
-    function = target.function if target else None
-    return isinstance(function, ast.FunctionDef) and function.decorator_list[:1] not in ([], [compiled.node])
 
 
 def _contexts(survey: Survey, scope: Scope, uses: list[Use]) -> Iterator[Found]:
@@ -324,10 +316,10 @@ def _contexts(survey: Survey, scope: Scope, uses: list[Use]) -> Iterator[Found]:
             continue
         grads = [grad for grad, autocast in seen if autocast == state[1]]
         if any(grad == state[0] for grad, _ in seen):
-            yield Found(EventKind.SWITCH, use.call, use.step, "mixed-autocast", "autocast")
+            yield Found(EventKind.SWITCH, use.call, scope.info, "mixed-autocast", "autocast")
         # One version with gradients for training and one without for evaluation is intended.
         elif grads and (not trains or "grad" not in (state[0], *grads)):
-            yield Found(EventKind.SWITCH, use.call, use.step, "mixed-grad", "grad mode")
+            yield Found(EventKind.SWITCH, use.call, scope.info, "mixed-grad", "grad mode")
         seen.append(state)
 
 

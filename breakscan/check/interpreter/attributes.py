@@ -112,7 +112,6 @@ def attribute_of(frame: Frame, node: ast.AST, owner: Value, name: str) -> Value:
 
 
 def _instance_attribute(frame: Frame, node: ast.AST, owner: ClassOrObject, info: ClassInfo, name: str) -> Value:
-    """The value of an attribute of an instance, or of a class, of the project."""
     if name == "__class__" and not isinstance(owner, Class):
         return class_of_object(owner, info)
     found = frame.program.attributes.find(info, name)

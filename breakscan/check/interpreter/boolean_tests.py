@@ -84,7 +84,6 @@ def emit_operation(frame: Frame, node: ast.AST, op: ast.operator | ast.unaryop, 
 
 
 def binary(left: Value, right: Value, op: ast.operator) -> Value:
-    """The value of an arithmetic operation."""
     if isinstance(left, Tensor) or isinstance(right, Tensor):
         if isinstance(op, ast.BitAnd | ast.BitOr) and not any(v.dtype for v in (left, right) if isinstance(v, Tensor)):
             return at_most(_of_tensors(left, right, "bool"), Sure.LIKELY)  # hardly any other tensors are combined so
@@ -108,18 +107,16 @@ def binary(left: Value, right: Value, op: ast.operator) -> Value:
 def _of_tensors(left: Value, right: Value, dtype: str | None, *, compared: bool = False) -> Tensor:
     """The result of an operation or comparison of which one side at least is a tensor."""
     tensors = [v for v in (left, right) if isinstance(v, Tensor)]
-    keeps_shape = len(tensors) == 2 or has_number(left, right)
+    # A Python number leaves the shape of the other as it is.
+    keeps_shape = len(tensors) == 2 or any(isinstance(v, PythonValue) for v in (left, right))
     zero_dim = keeps_shape and all(v.zero_dim for v in tensors)
     one_dim = keeps_shape and not compared and all(v.one_dim for v in tensors)
     make = array if all(v.array for v in tensors) else tensor
     made = make(max(v.sure for v in tensors), dtype, zero_dim or None, one_dim)
-    made = replace(made, by_data=True) if keeps_shape and is_by_data(tensors) else made
+    # Tensors without a first size that depends on data could broadcast to it.
+    is_by_data = any(v.by_data for v in tensors) and all(v.by_data or v.zero_dim for v in tensors)
+    made = replace(made, by_data=True) if keeps_shape and is_by_data else made
     return replace(made, optional=doubt(*tensors)) if all(doubt(v) for v in tensors) else made
-
-
-def is_by_data(tensors: list[Tensor]) -> bool:
-    """True if tensors that are combined have a first size that depends on data; others could broadcast to it."""
-    return any(v.by_data for v in tensors) and all(v.by_data or v.zero_dim for v in tensors)
 
 
 def of_numbers(left: Value, right: Value) -> Value | None:
@@ -134,11 +131,6 @@ def of_numbers(left: Value, right: Value) -> Value | None:
         late = [value for kind in (DataSize, ArrayNumber) for value in (left, right) if isinstance(value, kind)]
         return next(iter(late), None)
     return None
-
-
-def has_number(left: Value, right: Value) -> bool:
-    """True if one of the two is a Python number, which leaves the shape of the other as it is."""
-    return any(isinstance(v, PythonValue) for v in (left, right))
 
 
 def _promoted(left: Value, right: Value, op: ast.operator) -> str | None:
@@ -308,7 +300,6 @@ def bool_op(frame: Frame, node: ast.BoolOp) -> Value:
 
 
 def compare(frame: Frame, node: ast.Compare) -> Value:
-    """The value of a comparison."""
     results = compare_all(frame, node)
     for result in results[:-1]:
         emit_branch(frame, node, result, "and")
@@ -343,16 +334,6 @@ def _compare_pair(frame: Frame, node: ast.Compare, op: ast.cmpop, left: Value, r
     return UNKNOWN if isinstance(left, Unknown | Namespace) or isinstance(right, Unknown | Namespace) else CONSTANT
 
 
-_ORDERS: dict[type[ast.cmpop], str] = {
-    ast.Eq: "__eq__",
-    ast.NotEq: "__ne__",
-    ast.Lt: "__lt__",
-    ast.LtE: "__le__",
-    ast.Gt: "__gt__",
-    ast.GtE: "__ge__",
-}
-
-
 def _compare_elements(frame: Frame, node: ast.Compare, op: ast.cmpop, left: Value, right: Value) -> None:
     """Emits the comparison of two lists or tuples if it asks a tensor in them whether it is true."""
     sides = [elements_of(side) for side in (left, right) if not isinstance(side, Size)]
@@ -371,7 +352,8 @@ def _compare_elements(frame: Frame, node: ast.Compare, op: ast.cmpop, left: Valu
             known = Sure.CERTAIN if not i and len(sides) > 1 else Sure.LIKELY
             sure = min(known, *(value.sure for value in tensors))
             compared = replace(container(tensors), sure=sure, optional=doubt(*tensors))
-            frame.emit(EventKind.CALL, node, callee=f"{kind}.{_ORDERS[type(op)]}", operand=compared)
+            name = narrowing.COMPARE[type(op)].__name__
+            frame.emit(EventKind.CALL, node, callee=f"{kind}.__{name}__", operand=compared)
         literals = [literal_of(value) for value in pair]
         if tensors or (None not in literals and len(set(literals)) > 1):
             return

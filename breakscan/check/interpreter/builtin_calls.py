@@ -183,7 +183,6 @@ _CONVERSIONS = FORMS[EventKind.CONVERT]
 
 
 def builtin(frame: Frame, node: ast.Call, name: str, arguments: Arguments) -> Value:
-    """The result of a builtin."""
     first = arguments.positional[0] if arguments.positional else UNKNOWN
     if name in _CONVERSIONS:
         if isinstance(first, Tensor | TensorNumber | DrawnNumber | DataSize):

@@ -109,13 +109,6 @@ def emit_skippable(frame: Frame, node: ast.Call, dotted: str, arguments: Argumen
         emit_call(frame, node, dotted, arguments, sure)
 
 
-def emit_iteration(frame: Frame, node: ast.expr, iterable: Instance) -> None:
-    """Emits that an object of a class is iterated over that Dynamo does not trace."""
-    name = f"{iterable.name}.__iter__"
-    if iterable.info is None and not isinstance(node, ast.Call) and frame.api.skipped.by_rule(name):
-        frame.emit(EventKind.CALL, node, form=SKIPPED, callee=name, operand=iterable, sure=iterable.sure)
-
-
 # Context managers that Dynamo restores after a break; with any other, a break makes the whole frame run eager.
 RESUMABLE_CONTEXTS = frozenset(
     "torch.no_grad torch.enable_grad torch.set_grad_enabled torch.inference_mode torch.autograd.grad_mode.no_grad "

@@ -77,15 +77,6 @@ def emit_guessed(frame: Frame, node: ast.Call, name: str, arguments: Arguments) 
     emit_call(frame, node, callee, arguments, Sure.LIKELY)
 
 
-def of_optimizer(frame: Frame, owner: str, name: str) -> str:
-    """The dotted name of a method of a class; that of the base class where no rule names the class itself."""
-    dotted = f"{owner}.{name}"
-    if owner.rpartition(".")[0] != "torch.optim":
-        return dotted
-    frame.saw_tensor = True
-    return dotted if frame.program.rules.names(EventKind.CALL, dotted) else f"{_OPTIMIZER}.{name}"
-
-
 def _last_name(node: ast.Call) -> str:
     """``optimizer`` of ``self.optimizer.step()`` and of ``optimizer[i].step()``."""
     owner = node.func.value if isinstance(node.func, ast.Attribute) else None
@@ -121,8 +112,11 @@ _IMPORTING = frozenset({"importlib.import_module", "__import__"})
 
 def optional_import(frame: Frame, node: ast.Call, info: FunctionInfo) -> Value | None:
     """The module that such a call imports; None for any other call."""
-    if "import" not in info.name or not node.args or not _imports_first(info):
+    if "import" not in info.name or not node.args:
         return None
+    calls = [one for one in info.own_nodes if isinstance(one, ast.Call) and info.index.dotted(one.func) in _IMPORTING]
+    if not any(is_name(given, info.first_parameter) for one in calls for given in one.args[:1]):
+        return None  # it does not import the module that its first parameter names
     names = [node.args[0], *(keyword.value for keyword in node.keywords if keyword.arg == "name")]
     texts = [name.value for name in names if isinstance(name, ast.Constant) and isinstance(name.value, str)]
     if len(texts) != len(names):
@@ -131,16 +125,6 @@ def optional_import(frame: Frame, node: ast.Call, info: FunctionInfo) -> Value |
     returned = (one.value for one in info.own_nodes if isinstance(one, ast.Return))
     several = any(isinstance(value, ast.Tuple) for value in returned)
     return container([found, CONSTANT]) if several else found
-
-
-def _imports_first(info: FunctionInfo) -> bool:
-    """True if a function imports the module that its first parameter names."""
-    return any(
-        isinstance(node, ast.Call)
-        and info.index.dotted(node.func) in _IMPORTING
-        and any(isinstance(given, ast.Name) and given.id == info.first_parameter for given in node.args[:1])
-        for node in info.own_nodes
-    )
 
 
 # The calls of a program's own functions that rules of the project name.  They are followed, and no event otherwise.
@@ -320,7 +304,11 @@ def _method(frame: Frame, node: ast.Call, owner: Value, dotted: str, arguments: 
     if name == "__new__" and isinstance(made, Class) and made.info is not None:
         return replace(instance_of(made.info), sure=made.sure)
     if isinstance(owner, Instance) and owner.name:
-        dotted = of_optimizer(frame, owner.name, name)
+        dotted = f"{owner.name}.{name}"
+        if owner.name.rpartition(".")[0] == "torch.optim":
+            frame.saw_tensor = True
+            is_named = frame.program.rules.names(EventKind.CALL, dotted)
+            dotted = dotted if is_named else f"{_OPTIMIZER}.{name}"
         if dotted == ENTER_ON_STACK and arguments.positional:
             enter_on_stack(frame, node, arguments.positional[0])
             return arguments.positional[0]
@@ -335,28 +323,15 @@ def _method(frame: Frame, node: ast.Call, owner: Value, dotted: str, arguments: 
     if isinstance(owner, Container):
         return _container_method(frame, node, owner, name, arguments)
     if isinstance(owner, Module):
-        return _module_method(frame, node, owner, dotted, arguments)
+        if name in _REGISTERS and owner.info is not None:
+            _register(frame, node, owner.info, name, arguments)
+        frame.program.pass_callables(frame, node, arguments.values())
+        emit_call(frame, node, dotted, arguments.with_receiver(owner), owner.sure)
+        if name in ("parameters", "buffers"):
+            return container_of(Tensor(parameter=name == "parameters"))
+        return owner if name in RETURN_THE_MODULE else UNKNOWN
     if isinstance(owner, ArrayNumber):
         return array_number_method(frame, node, owner, name, arguments)
-    if isinstance(owner, Constant | Size | NoneValue):
-        return _constant_method(frame, node, owner, name, arguments)
-    if isinstance(owner, TensorNumber):
-        return owner
-    return _method_of_unknown(frame, node, name, arguments)
-
-
-def _module_method(frame: Frame, node: ast.Call, owner: Module, dotted: str, arguments: Arguments) -> Value:
-    name = dotted.rsplit(".", 1)[-1]
-    if name in _REGISTERS and owner.info is not None:
-        _register(frame, node, owner.info, name, arguments)
-    frame.program.pass_callables(frame, node, arguments.values())
-    emit_call(frame, node, dotted, arguments.with_receiver(owner), owner.sure)
-    if name in ("parameters", "buffers"):
-        return container_of(Tensor(parameter=name == "parameters"))
-    return owner if name in RETURN_THE_MODULE else UNKNOWN
-
-
-def _constant_method(frame: Frame, node: ast.Call, owner: Value, name: str, arguments: Arguments) -> Value:
     if isinstance(owner, Size):
         return SIZE
     if isinstance(owner, Constant) and name == "format":
@@ -364,7 +339,11 @@ def _constant_method(frame: Frame, node: ast.Call, owner: Value, name: str, argu
             if isinstance(value, Tensor):
                 emit_call(frame, node, "str.format", Arguments([value], {}), value.sure)
         emit_format_fields(frame, node, owner.literal, arguments)
-    return CONSTANT
+    if isinstance(owner, Constant | NoneValue):
+        return CONSTANT
+    if isinstance(owner, TensorNumber):
+        return owner
+    return _method_of_unknown(frame, node, name, arguments)
 
 
 def _method_of_unknown(frame: Frame, node: ast.Call, name: str, arguments: Arguments) -> Value:

@@ -83,31 +83,28 @@ def _kind(frame: Frame, value: Value) -> str | None:
 
 
 _COMPUTED = (Tensor, TensorNumber, ArrayNumber)
+_READS = frozenset({ast.Name, ast.Attribute, ast.Subscript})
 
 
 def evaluate(frame: Frame, node: ast.expr | None) -> Value:
     """The value of an expression.  Emits what happens while it is computed."""
     if node is None:
         return NONE
-    handler = _HANDLERS.get(type(node))
-    if handler is not None:
-        value = handler(frame, node)
-        if not frame.saw_tensor and isinstance(value, _COMPUTED) and value.sure is not Sure.POSSIBLE:
-            frame.saw_tensor = True
-        if frame.notes is not None and not frame.silent:
-            frame.notes.value(node, value)
-        return value
+    value = _HANDLERS.get(type(node), _other)(frame, node)
+    if value.__class__ is Module and node.__class__ in _READS:
+        touch(frame, node, value)
+    if not frame.saw_tensor and isinstance(value, _COMPUTED) and value.sure is not Sure.POSSIBLE:
+        frame.saw_tensor = True
+    if frame.notes is not None and not frame.silent:
+        frame.notes.value(node, value)
+    return value
+
+
+def _other(frame: Frame, node: ast.expr) -> Value:
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.expr):
             evaluate(frame, child)
     return UNKNOWN
-
-
-def _name(frame: Frame, node: ast.Name) -> Value:
-    value = frame.look_up(node.id)
-    if isinstance(value, Module):
-        touch(frame, node, value)
-    return value
 
 
 def _attribute(frame: Frame, node: ast.Attribute) -> Value:
@@ -115,15 +112,6 @@ def _attribute(frame: Frame, node: ast.Attribute) -> Value:
     value = narrowed if narrowed is not None else attribute_of(frame, node, evaluate(frame, node.value), node.attr)
     if narrowed is None and frame.seen is not None:
         value = frame.as_seen(node, value)
-    if isinstance(value, Module):
-        touch(frame, node, value)
-    return value
-
-
-def _subscript(frame: Frame, node: ast.Subscript) -> Value:
-    value = subscript(frame, node, evaluate(frame, node.value), "load")
-    if isinstance(value, Module):
-        touch(frame, node, value)
     return value
 
 
@@ -142,8 +130,7 @@ def _formatted(frame: Frame, node: ast.FormattedValue) -> Value:
 
 
 def _joined(frame: Frame, node: ast.JoinedStr) -> Value:
-    for part in node.values:
-        evaluate(frame, part)
+    _other(frame, node)
     return CONSTANT
 
 
@@ -219,11 +206,6 @@ def _named(frame: Frame, node: ast.NamedExpr) -> Value:
     value = evaluate(frame, node.value)
     bind(frame, node.target, value)
     return value
-
-
-def _wrapped(frame: Frame, node: ast.Await | ast.YieldFrom | ast.Yield) -> Value:
-    evaluate(frame, node.value)
-    return UNKNOWN
 
 
 def _call(frame: Frame, node: ast.Call) -> Value:
@@ -330,22 +312,19 @@ def _emit_index(frame: Frame, node: ast.Subscript, owner: Value, index: ast.expr
 
 def _part(frame: Frame, owner: Tensor, indices: list[ast.expr], values: list[Value]) -> Value:
     """The value of a subscript of a tensor."""
-    single = owner.one_dim and len(indices) == 1
-    sliced = single and isinstance(indices[0], ast.Slice)
-    number = single and not sliced and _is_number(values[0])
     make = array if owner.array else tensor
     if not indices:
         return make(owner.sure, owner.dtype, owner.zero_dim, owner.one_dim)
+    single = owner.one_dim and len(indices) == 1
+    sliced = single and isinstance(indices[0], ast.Slice)
+    is_number = values[0].zero_dim is True if isinstance(values[0], Tensor) else isinstance(values[0], PythonValue)
+    number = single and not sliced and is_number
     index = values[0]
     selected = single and isinstance(index, Tensor) and (index.one_dim or (index.dtype == "bool" and not number))
     part = make(owner.sure, owner.dtype, True if number else None, sliced or selected)
     if taken_by_data(frame, owner, indices, values):
         part = replace(part, by_data=True)
     return replace(part, optional=doubt(owner)) if doubt(owner) else part
-
-
-def _is_number(value: Value) -> bool:
-    return value.zero_dim is True if isinstance(value, Tensor) else isinstance(value, PythonValue)
 
 
 def _as_mask(index: ast.expr, value: Value, owner: Value) -> Value:
@@ -475,9 +454,9 @@ def store_attribute(frame: Frame, target: ast.Attribute, value: Value, form: str
 
 _HANDLERS: dict[type[ast.expr], Callable[[Frame, Any], Value]] = {
     ast.Constant: lambda frame, node: literal(node.value),
-    ast.Name: _name,
+    ast.Name: lambda frame, node: frame.look_up(node.id),
     ast.Attribute: _attribute,
-    ast.Subscript: _subscript,
+    ast.Subscript: lambda frame, node: subscript(frame, node, evaluate(frame, node.value), "load"),
     ast.Call: _call,
     ast.BinOp: _binary,
     ast.UnaryOp: unary,
@@ -492,5 +471,4 @@ _HANDLERS: dict[type[ast.expr], Callable[[Frame, Any], Value]] = {
     ast.Lambda: lambda frame, node: function_value(frame, frame.program.lambda_info(node, frame)),
     ast.NamedExpr: _named,
     ast.Starred: lambda frame, node: item_of(evaluate(frame, node.value)),
-    **dict.fromkeys((ast.Await, ast.Yield, ast.YieldFrom), _wrapped),
 }

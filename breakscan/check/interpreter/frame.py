@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from breakscan.check.interpreter.module_names import ClassAttributes, DynamoConfig, ModuleNames
-from breakscan.check.interpreter.observed_values import as_observed, observed_value, seen_attribute, seen_of
+from breakscan.check.interpreter.parameters import as_observed, observed_value, seen_attribute, seen_of
 from breakscan.check.interpreter.signatures import CallPath, EventKey, Signatures
 from breakscan.check.interpreter.value_log import Notes
 from breakscan.check.interpreter.values import UNKNOWN, Arguments, Function, NoneValue, Sure, Value, has_outcome
@@ -267,13 +267,11 @@ class Frame:
         is_own = isinstance(called, ast.Attribute) and called.attr == info.name and is_name(called.value, self.receiver)
         if not is_own:
             return CallPath()
-        tests = [has_outcome(*test) for test in self.tests if self._is_about_receiver(test[0])]
+        names = [{part.id for part in walk(test) if isinstance(part, ast.Name)} for test, _ in self.tests]
+        tests = [has_outcome(*test) for test, used in zip(self.tests, names, strict=True) if used == {self.receiver}]
         start = f"{self.receiver}."
         conditions = tuple(c for c in self.conditions if c.kind is ConditionKind.TEST and c.subject.startswith(start))
         return CallPath(self.outcomes, conditions, tests[-1] if tests else self.caller_test)
-
-    def _is_about_receiver(self, test: ast.expr) -> bool:
-        return {part.id for part in walk(test) if isinstance(part, ast.Name)} == {self.receiver}
 
     def learn_outcomes(self, test: ast.expr, outcome: bool, but: Collection[ast.AST]) -> None:
         """Adds the outcomes of tests of attributes of the object, now that a test has one; without those operands that

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import cast
 
 from breakscan.check.interpreter.frame import Frame, Interpreter
 from breakscan.check.interpreter.signatures import ParameterChange, State
@@ -24,7 +25,7 @@ from breakscan.check.interpreter.values import (
     item_of,
 )
 from breakscan.check.project.entry_points import is_untraced
-from breakscan.check.project.imports import Drawn, Project
+from breakscan.check.project.imports import KeptAnswer, Project
 from breakscan.check.project.index import FunctionInfo
 from breakscan.model.findings import Condition, ConditionKind, Mode, Place, Region
 from breakscan.source.walking import own_nodes, walk
@@ -47,7 +48,9 @@ def wrapper_of(project: Project, name: str, info: FunctionInfo) -> Wrapper | Non
         return (_wrapper_in(found), _choice(found)) if found is not None else (None, None)
 
     wrapper, flag = project.once(("wrapper", info.index, name), info.index, find)
-    return wrapper if flag is None or flag not in _keywords_given(info) else None
+    decorators = getattr(info.node, "decorator_list", []) if flag else ()
+    given = {keyword.arg for one in decorators if isinstance(one, ast.Call) for keyword in one.keywords}
+    return wrapper if flag not in given else None
 
 
 def replacing_conditions(project: Project, info: FunctionInfo) -> list[Condition]:
@@ -104,12 +107,6 @@ def _choice(info: FunctionInfo) -> str | None:
     return last.test.id if isinstance(default, ast.Constant) and default.value is False else None
 
 
-def _keywords_given(info: FunctionInfo) -> set[str | None]:
-    """The keywords that are given to the decorators of a function."""
-    decorators = getattr(info.node, "decorator_list", [])
-    return {keyword.arg for one in decorators if isinstance(one, ast.Call) for keyword in one.keywords}
-
-
 # Results of single calls, by themselves and without events: where an object is set up, and where the result of a
 # small function depends on its arguments.
 MOST_SINGLE_CALLS_DEEP = 3
@@ -125,15 +122,11 @@ class SingleCalls:
     def __init__(self, program: Interpreter) -> None:
         self._program = program
         self._results: dict[object, Value] = {}
-        self._running: set[FunctionInfo] = set()
-
-    def apply_to(self, info: FunctionInfo) -> bool:
-        """True if each call of a function is interpreted by itself."""
-        return is_small(info) and info not in self._running and not info.is_generator
+        self.running: set[FunctionInfo] = set()
 
     def result(self, info: FunctionInfo, given: Arguments, closure: dict[str, Value] | None, *, traced: bool) -> Value:
         """The value that a call returns; unknown where the interpretation would take too long."""
-        if len(self._running) >= MOST_SINGLE_CALLS_DEEP or info in self._running:
+        if len(self.running) >= MOST_SINGLE_CALLS_DEEP or info in self.running:
             return UNKNOWN
         body = info.node.body
         if not isinstance(body, list) or isinstance(info.node, ast.AsyncFunctionDef) or info.is_generator:
@@ -147,13 +140,13 @@ class SingleCalls:
             return UNKNOWN
         frame = Frame(self._program, info, {**(closure or {}), **self._program.signatures.given(info, given)})
         frame.silent, frame.traced = True, traced
-        self._running.add(info)
+        self.running.add(info)
         self._results[key] = UNKNOWN
         try:
             with self._program.project.sparing(info.index, info.node):
                 self._results[key] = returned_value(frame, run_body(frame, body))
         finally:
-            self._running.discard(info)
+            self.running.discard(info)
         return self._results[key]
 
 
@@ -174,51 +167,43 @@ other with further arguments each time, there is no end to it."""
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The summary of a function of another file for some arguments, and the files that it loaded."""
+    """The result of a function of another file for some arguments, the states of all functions that it calls, and the
+    notes, if any were taken."""
 
     returns: Value
     states: dict[FunctionInfo, State]
     notes: Notes | None
-    drawn: Drawn
-
-
-Interpreted = tuple[Value, dict[FunctionInfo, State], Notes | None]
-"""The result of a function, the states of all functions that it calls, and the notes, if any were taken."""
 
 
 class SummaryCache:
     """Interprets functions for other files, each apart from what those files know, as ``interpret`` does."""
 
     def __init__(
-        self,
-        project: Project,
-        mode: Mode,
-        interpret: Callable[[FunctionInfo, dict[str, Value], SummaryCache], Interpreted],
+        self, project: Project, mode: Mode, interpret: Callable[[FunctionInfo, dict[str, Value], SummaryCache], Summary]
     ) -> None:
         self._project = project
         self._mode = mode
         self._interpret = interpret
-        self._running: set[object] = set()
+        self.running: set[object] = set()
         self._made = 0
 
     def lend(self, info: FunctionInfo, parameters: dict[str, Value]) -> Summary | None:
         """The summary of a call; None while the function is being interpreted for the same arguments."""
         key = info, self._mode, tuple(parameters.items())
         known = info.index.remembered.get(key)
-        if isinstance(known, Summary) and self._project.draw_again(known.drawn):
-            return known
-        if key in self._running or len(self._running) >= MOST_DEEP or self._made >= MOST_LOANS:
+        if isinstance(known, KeptAnswer) and self._project.draw_again(known):
+            return cast(Summary, known.answer)
+        if key in self.running or len(self.running) >= MOST_DEEP or self._made >= MOST_LOANS:
             return None
         self._made += 1
-        self._running.add(key)
+        self.running.add(key)
         try:
-            with self._project.recording() as drawn:
-                loan = Summary(*self._interpret(info, parameters, self), drawn)
+            loan = self._project.recorded(lambda: self._interpret(info, parameters, self))
         finally:
-            self._running.discard(key)
+            self.running.discard(key)
         if len(info.index.remembered) < MOST_KEPT_A_FILE and not self._project.is_full:
             info.index.remembered[key] = loan
-        return loan
+        return loan.answer
 
 
 def is_untied(value: Value) -> bool:
@@ -322,9 +307,10 @@ class Functions:
             self._update(info, state, change)
         if frame.function is not None:
             state.callers[frame.function] = None
-        if state.mixed and self._single_calls.apply_to(info):
+        single = self._single_calls
+        if state.mixed and is_small(info) and info not in single.running and not info.is_generator:
             # The result depends on what this call gives, not on the other calls.
-            return self._single_calls.result(info, given, closure, traced=True)
+            return single.result(info, given, closure, traced=True)
         return state.returns
 
     def _reached(self, info: FunctionInfo, caller: State | None, in_wrapper: bool) -> State:
@@ -375,7 +361,9 @@ class Functions:
     def settle(self) -> None:
         """Interprets functions again until no input changes any more, and takes over what was borrowed."""
         while self._queue or self._program.attributes.woken:
-            for info in self._program.attributes.take_woken():
+            attributes = self._program.attributes
+            woken, attributes.woken = attributes.woken, {}
+            for info in woken:
                 self._wake(info, self.states[info])
             if self._queue:
                 info, _ = self._queue.popitem()

@@ -117,11 +117,6 @@ class ClassAttributes:
             self._values[key] = merged
             self.woken |= self._readers.get(key, {})
 
-    def take_woken(self) -> list[FunctionInfo]:
-        """The functions to interpret again, in a fixed order; each is returned once."""
-        woken, self.woken = list(self.woken), {}
-        return woken
-
     def stored(self, owner: ClassInfo, name: str) -> Value | None:
         """The value of an attribute of the class's instances, if anything is known of it."""
         self.read(owner)
@@ -193,7 +188,6 @@ class ClassAttributes:
         return Module(Sure.LIKELY) if self._project.is_module(owner) else UNKNOWN
 
     def makes_parameters(self, owner: ClassInfo) -> bool:
-        """True if constructing the class constructs parameters."""
         if owner not in self._makes_parameters:
             self._makes_parameters[owner] = False  # for a class that holds an instance of itself
             self.read(owner)

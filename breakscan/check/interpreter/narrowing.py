@@ -59,13 +59,8 @@ def truth_while_tracing(dotted: str, mode: Mode) -> bool | None:
     return None
 
 
-def truth_of_helper(info: FunctionInfo, mode: Mode) -> bool | None:
-    """The result of a function in this mode of compiling, if the tests of torch in it decide that."""
-    return _Helper(info.index, 0, mode).result(info)
-
-
 class _Helper:
-    """Reads the body of one function, in which a name holds what a test of torch gave."""
+    """Reads the body of one function, in which a name holds what a test of torch gave in this mode of compiling."""
 
     def __init__(self, index: ModuleIndex, depth: int, mode: Mode) -> None:
         self._index = index
@@ -209,20 +204,22 @@ _Literal = (str, int, float)
 
 def _known_comparison(frame: Frame, test: ast.Compare, *, by_default: bool) -> bool | None:
     """The result of comparing a known constant with literals; with ``by_default``, of the default of a parameter."""
-    if isinstance(test.ops[0], ast.In | ast.NotIn) and _is_empty(frame, test.comparators[0]) and not by_default:
-        return isinstance(test.ops[0], ast.NotIn)
+    right = test.comparators[0]
+    if isinstance(test.ops[0], ast.In | ast.NotIn) and isinstance(right, ast.Name) and not by_default:
+        held = frame.names.get(right.id)
+        if isinstance(held, Container) and held.elements == () and not held.keys and not held.element:
+            return isinstance(test.ops[0], ast.NotIn)
     value = _known(frame, test.left)
     if isinstance(value, Size) and not isinstance(value, DataSize) and not by_default:
-        unset = isinstance(test.ops[0], ast.Eq | ast.NotEq) and ast.unparse(test.comparators[0]) == "-1"
+        unset = isinstance(test.ops[0], ast.Eq | ast.NotEq) and ast.unparse(right) == "-1"
         return isinstance(test.ops[0], ast.NotEq) if unset else None  # a size is never -1
     if not isinstance(value, Constant) or value.literal is None or value.by_default is not by_default:
         return None
-    right = test.comparators[0]
     op = type(test.ops[0])
-    if isinstance(right, ast.Constant) and isinstance(right.value, _Literal) and op in _COMPARE:
+    if isinstance(right, ast.Constant) and isinstance(right.value, _Literal) and op in COMPARE:
         both_numbers = not isinstance(value.literal, str) and not isinstance(right.value, str)
         if both_numbers or op in (ast.Eq, ast.NotEq):
-            return bool(_COMPARE[op](value.literal, right.value))
+            return bool(COMPARE[op](value.literal, right.value))
     if isinstance(right, ast.Tuple | ast.List | ast.Set) and op in (ast.In, ast.NotIn):
         listed = [element.value for element in right.elts if isinstance(element, ast.Constant)]
         if len(listed) == len(right.elts):
@@ -230,13 +227,7 @@ def _known_comparison(frame: Frame, test: ast.Compare, *, by_default: bool) -> b
     return None
 
 
-def _is_empty(frame: Frame, node: ast.expr) -> bool:
-    """True if a local name holds a container without elements."""
-    value = frame.names.get(node.id) if isinstance(node, ast.Name) else None
-    return isinstance(value, Container) and value.elements == () and not value.keys and not value.element
-
-
-_COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
+COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
     ast.Lt: operator.lt,
@@ -290,7 +281,8 @@ def _known_helper(frame: Frame, dotted: str) -> bool | None:
     if info is None:
         return None
     mode = frame.program.mode
-    return frame.program.project.once(("helper", mode, info), info.index, lambda: truth_of_helper(info, mode))
+    find = _Helper(info.index, 0, mode).result
+    return frame.program.project.once(("helper", mode, info), info.index, lambda: find(info))
 
 
 def _known_none_test(frame: Frame, test: ast.Compare) -> bool | None:

@@ -1,4 +1,4 @@
-"""The values of a function's parameters: by annotation, by default, by how the body uses them."""
+"""The values of a function's parameters: by annotation, by default, by use in the body, and as a run recorded them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from breakscan.check.interpreter.values import (
     Container,
     Instance,
     Module,
+    Namespace,
     NoneValue,
+    PythonValue,
     Size,
     Sure,
     Tensor,
@@ -29,8 +31,10 @@ from breakscan.check.interpreter.values import (
 )
 from breakscan.check.project.index import FunctionInfo, ModuleIndex
 from breakscan.model.findings import Condition, ConditionKind
+from breakscan.model.observations import NONE as NONE_TYPE
+from breakscan.model.observations import FunctionSeen, TensorSeen, ValueSeen
 from breakscan.rulebook.torch_facts.not_measured import COMMON_METHODS, TAKES_TENSOR_FIRST, TELLING_ATTRIBUTES
-from breakscan.rulebook.torch_facts.table import TENSOR_TYPES, TorchApi
+from breakscan.rulebook.torch_facts.table import DTYPE_CLASS, TENSOR_TYPES, TorchApi
 from breakscan.source.walking import is_name, walk
 
 _CONSTANT_TYPES = {"int", "float", "bool", "str", "bytes", "complex", "torch.dtype", "torch.device", "torch.layout"}
@@ -223,11 +227,13 @@ def _parameter(
     if isinstance(value, Unknown) and (argument.annotation is None or evidence().uses(name)):
         value = _unannotated(evidence, name, default, compiled)
     is_int = isinstance(argument.annotation, ast.Name) and argument.annotation.id == "int"  # a size, mostly
-    if isinstance(value, Constant) and not is_int and _may_ask(index.module.text) and name in evidence().asked:
+    text = index.module.text
+    may_ask = "is_tensor(" in text or "Tensor)" in text  # a pattern takes many times as long
+    if isinstance(value, Constant) and not is_int and may_ask and name in evidence().asked:
         value = UNKNOWN  # the default or the annotation is a number, and tensors are taken as well
     if isinstance(value, Unknown) and isinstance(default, ast.Call) and makes_logger(index.dotted(default.func)):
         value = Instance(Sure.LIKELY, name=LOGGER)
-    if isinstance(value, Tensor) and value.dtype is None and "~" in index.module.text and name in evidence().masks:
+    if isinstance(value, Tensor) and value.dtype is None and "~" in text and name in evidence().masks:
         value = replace(at_most(value, Sure.LIKELY), dtype="bool")
     if isinstance(value, Tensor) and name.endswith(_NAMES_OF_SIZES):
         value = at_most(value, Sure.LIKELY)  # sizes are given as often, whatever the annotation says
@@ -242,11 +248,6 @@ def _parameter(
     if isinstance(default, ast.Constant) and isinstance(default.value, bool):
         value = CONSTANT  # a flag, whatever its annotation says
     return _with_default(name, value, default) if entry and isinstance(default, ast.Constant) else value
-
-
-def _may_ask(text: str) -> bool:
-    """True if a file may ask whether a value is a tensor: a pattern takes many times as long."""
-    return "is_tensor(" in text or "Tensor)" in text
 
 
 def _with_default(name: str, value: Value, default: ast.Constant) -> Value:
@@ -269,7 +270,7 @@ def _unannotated(look: Callable[[], _Evidence], name: str, default: ast.expr | N
     if isinstance(default, ast.Tuple | ast.List | ast.Dict | ast.UnaryOp):
         return CONSTANT
     evidence = look()
-    if evidence.speaks_against(name):
+    if name in evidence.doubted and name not in evidence.tensors:
         return UNKNOWN
     if evidence.uses(name) or (compiled and default is None and not name.endswith(_NAMES_OF_SIZES)):
         return Tensor(Sure.LIKELY, dtype="bool" if name in evidence.masks else None)
@@ -293,7 +294,7 @@ class _Evidence:
     """The uses of names in the body of a function."""
 
     def __init__(self, api: TorchApi, info: FunctionInfo) -> None:
-        self._tensor: set[str] = set()
+        self.tensors: set[str] = set()
         self.doubted: set[str] = set()
         """Names that are used as a tensor hardly is."""
         self.masks: set[str] = set()
@@ -345,7 +346,7 @@ class _Evidence:
                 compared = self._compared[index.id] | {index.id}
             else:
                 continue
-            self._tensor |= compared | ({owner.id} if isinstance(owner, ast.Name) else set())
+            self.tensors |= compared | ({owner.id} if isinstance(owner, ast.Name) else set())
 
     def _invert(self, node: ast.UnaryOp) -> None:
         """``x[~m]``: nothing else is sensibly inverted than a mask."""
@@ -357,8 +358,11 @@ class _Evidence:
             self._speak_against(node.value)
         elif isinstance(node.slice, ast.Name | ast.Compare | ast.BinOp | ast.UnaryOp):
             self._indexed.append((node.value, node.slice))
-        elif isinstance(node.value, ast.Name) and _picks_dimensions(node.slice):
-            self._tensor.add(node.value.id)
+        elif isinstance(node.value, ast.Name):
+            # No list or dict is indexed as `x[..., 0]` and `x[:, None]` are.
+            parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else []
+            if any(isinstance(part, ast.Slice) or getattr(part, "value", None) is ... for part in parts):
+                self.tensors.add(node.value.id)
         if isinstance(node.value, ast.Name) and isinstance(node.slice, ast.Name | ast.Attribute):
             self._keys.add((node.value.id, ast.unparse(node.slice)))
 
@@ -373,7 +377,7 @@ class _Evidence:
             elif node.attr in TELLING_ATTRIBUTES or (
                 node.attr in self._api.methods and node.attr not in COMMON_METHODS
             ):
-                self._tensor.add(node.value.id)
+                self.tensors.add(node.value.id)
 
     def _call(self, node: ast.Call) -> None:
         self._speak_against(node.func)
@@ -389,7 +393,7 @@ class _Evidence:
                 if isinstance(name, ast.Name):
                     self._speak_against(name)
         elif isinstance(node.args[0], ast.Name) and dotted.startswith("torch."):
-            self._tensor |= {node.args[0].id} if dotted.rsplit(".", 1)[-1] in TAKES_TENSOR_FIRST else set()
+            self.tensors |= {node.args[0].id} if dotted.rsplit(".", 1)[-1] in TAKES_TENSOR_FIRST else set()
 
     def _asks_for_tensor(self, node: ast.Call) -> bool:
         return len(node.args) == 2 and "Tensor" in ast.unparse(node.args[1])
@@ -417,17 +421,7 @@ class _Evidence:
 
     def uses(self, name: str) -> bool:
         """True if the name is used as only a tensor can be."""
-        return name in self._tensor or name in self.masks
-
-    def speaks_against(self, name: str) -> bool:
-        """True if the name is used as a tensor hardly is, and never as only a tensor can be."""
-        return name in self.doubted and name not in self._tensor
-
-
-def _picks_dimensions(index: ast.expr) -> bool:
-    """``x[..., 0]`` and ``x[:, None]``: no list or dict is indexed so."""
-    parts = index.elts if isinstance(index, ast.Tuple) else []
-    return any(isinstance(part, ast.Slice) or (isinstance(part, ast.Constant) and part.value is ...) for part in parts)
+        return name in self.tensors or name in self.masks
 
 
 def _is_size(node: ast.expr) -> bool:
@@ -440,3 +434,139 @@ def _is_size(node: ast.expr) -> bool:
             isinstance(node, ast.Attribute) and node.attr == "size"
         )
     return isinstance(node, ast.Attribute) and node.attr in ("shape", "ndim")
+
+
+# The values of names in a recorded run.
+_PYTHON = frozenset({"bool", "int", "float", "str"})
+_TELLING = frozenset({"bool", "str", "float"})
+"""Integers are sizes and counts as often as settings: another run has others."""
+SETTING_UP = frozenset({"__init__", "__post_init__"})
+_PARAMETER = "torch.nn.parameter.Parameter"
+_MODULES = "torch.nn.modules."
+
+
+def seen_of(info: FunctionInfo) -> FunctionSeen | None:
+    project = info.index.project
+    return project.seen_in(info.index).get(info.qualname) if project is not None else None
+
+
+def observed_parameters(info: FunctionInfo) -> dict[str, Value]:
+    """The observed values of the names that a function starts with: its parameters, and those of the outer function."""
+    seen = seen_of(info)
+    if seen is None:
+        return {}
+    found = ((name, observed_value(value, info.index)) for name, value in seen.names.items())
+    return {name: value for name, value in found if value is not None}
+
+
+def seen_attribute(info: FunctionInfo, seen: FunctionSeen, node: ast.Attribute) -> ValueSeen | None:
+    """The observed value of an attribute of a method's object, or of an object that it holds: ``self.config.flag``.
+
+    It is the value at the start of the method: what some function sets later is left out.
+    """
+    path: list[str] = []
+    owner: ast.expr = node
+    while isinstance(owner, ast.Attribute):
+        path.append(owner.attr)
+        owner = owner.value
+    known = seen.names.get(owner.id) if isinstance(owner, ast.Name) and owner.id == info.receiver else None
+    if known is None or not _set_later(info).isdisjoint(path):
+        return None
+    while known is not None and path:
+        known = known.entries.get(path.pop())
+    return known
+
+
+def _set_later(info: FunctionInfo) -> frozenset[str]:
+    """The attributes that functions of the file, and of the files of its base classes, set after an object is made."""
+    project = info.index.project
+    assert project is not None
+    assert info.owner is not None
+    indices = {info.index, *(base.index for base in project.bases_of(info.owner))}
+    return frozenset().union(*(project.once("set later", index, partial(_set_in, index)) for index in indices))
+
+
+def _set_in(index: ModuleIndex) -> frozenset[str]:
+    functions = (info for info in index.all_functions.values() if info.name not in SETTING_UP)
+    return frozenset().union(*(info.stored_attributes for info in functions))
+
+
+def observed_value(seen: ValueSeen, index: ModuleIndex) -> Value | None:
+    """The value that a name had in all calls that were seen; None where they differ in kind or are unknown."""
+    types = frozenset(seen.types) - {NONE_TYPE}
+    if not types:
+        return NONE if seen.types else None
+    value = _of_types(types, seen, index)
+    return value if value is None or len(types) == len(seen.types) else replace(value, maybe_none=True)
+
+
+def _of_types(types: frozenset[str], seen: ValueSeen, index: ModuleIndex) -> Value | None:
+    if seen.tensor is not None:
+        return _tensor(types, seen.tensor)
+    if types <= _PYTHON:
+        return _constant(types, seen)
+    if len(types) > 1:
+        return None
+    (name,) = types
+    if name in ("list", "tuple"):
+        if seen.items is None:
+            return None
+        return Container(elements=tuple(observed_value(item, index) or UNKNOWN for item in seen.items))
+    if name == "dict":
+        keys = ((key, observed_value(item, index) or UNKNOWN) for key, item in seen.entries.items())
+        return Container(mapping=True, keys=tuple(sorted(keys, key=lambda entry: entry[0])))
+    if name.startswith(_MODULES):
+        return Module(name=f"torch.nn.{name.rpartition('.')[2]}")
+    owner = index.class_named(name.removeprefix("__main__.").removeprefix(f"{index.name}."))
+    return instance_of(owner) if owner is not None else None
+
+
+def _tensor(types: frozenset[str], seen: TensorSeen) -> Tensor | None:
+    if not all(name == _PARAMETER or name.startswith("torch.") for name in types):
+        return None
+    classes = {DTYPE_CLASS.get(dtype) for dtype in seen.dtypes}
+    zero_dim = {rank == 0 for rank in seen.ranks}
+    return Tensor(
+        Sure.CERTAIN,
+        dtype=classes.pop() if len(classes) == 1 else None,
+        zero_dim=zero_dim.pop() if len(zero_dim) == 1 else None,
+        one_dim=seen.ranks == (1,),
+        parameter=types == {_PARAMETER},
+    )
+
+
+def _constant(types: frozenset[str], seen: ValueSeen) -> Constant | None:
+    if seen.texts is None:
+        # A number that is traced as a symbol may come out of a tensor.
+        return None
+    if len(seen.texts) != 1 or not types <= _TELLING:
+        return CONSTANT
+    try:
+        literal = ast.literal_eval(seen.texts[0])
+    except (ValueError, SyntaxError):  # ``nan`` and ``inf``
+        return CONSTANT
+    return Constant(literal=literal) if isinstance(literal, bool | str | float) else CONSTANT
+
+
+def as_observed(value: Value, seen: Value) -> Value:
+    """The value that the code shows, with what a run saw.  What the code proves stays: it may have changed since."""
+    if isinstance(value, Container) and (value.elements or value.keys) and value.sure is Sure.CERTAIN:
+        return value
+    if isinstance(value, Tensor):
+        if not isinstance(seen, Tensor):
+            return value if value.sure is Sure.CERTAIN else seen
+        if value.dtype and seen.dtype and value.dtype != seen.dtype and value.sure is Sure.CERTAIN:
+            return value
+        return replace(
+            seen,
+            intermediate=value.intermediate,
+            array=value.array,
+            parameter=value.parameter or seen.parameter,
+            zero_dim=seen.zero_dim if value.zero_dim is None else value.zero_dim,
+        )
+    if isinstance(value, PythonValue) and isinstance(seen, Constant):
+        is_open = isinstance(value, Constant) and (value.literal is None or value.by_default)
+        return seen if is_open and seen.literal is not None else value
+    if isinstance(value, Unknown | Namespace | NoneValue | PythonValue) or isinstance(seen, Tensor | NoneValue):
+        return seen
+    return value

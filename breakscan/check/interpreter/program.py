@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from breakscan.check.interpreter.calls import apply
 from breakscan.check.interpreter.expressions import evaluate
 from breakscan.check.interpreter.frame import Frame, Interpreter
-from breakscan.check.interpreter.functions import Functions, Interpreted, SummaryCache
+from breakscan.check.interpreter.functions import Functions, Summary, SummaryCache
 from breakscan.check.interpreter.module_names import ClassAttributes, DynamoConfig, ModuleNames, Store
 from breakscan.check.interpreter.parameters import annotated_value
 from breakscan.check.interpreter.signatures import CallPath, Signatures, State
@@ -17,7 +17,7 @@ from breakscan.check.interpreter.statements import run_body, run_statement
 from breakscan.check.interpreter.value_log import Notes
 from breakscan.check.interpreter.values import CONSTANT, NONE, Arguments, Function, Tensor, Value, elements_of, join
 from breakscan.check.project.entry_points import is_untraced
-from breakscan.check.project.imports import Drawn, Project
+from breakscan.check.project.imports import KeptAnswer, Project
 from breakscan.check.project.index import ClassInfo, FunctionInfo, ModuleIndex
 from breakscan.check.project.roots import Entry
 from breakscan.model.findings import Assumption, Mode, Region
@@ -34,7 +34,6 @@ class Setup:
     names: dict[str, Value]
     stores: list[Store]
     config: DynamoConfig
-    drawn: Drawn
 
 
 class Setups:
@@ -53,45 +52,50 @@ class Setups:
             frame.silent, frame.traced = True, False
             self._block(frame, index.tree.body)
 
-        return self._once(index, index, read, names).names
+        return self._once(index, index, index.module.tree, read, names).names
 
     def read_class(self, info: ClassInfo) -> None:
         """Stores what the body and ``__init__`` of a class set."""
-        self._once(info.index, info, lambda: self._class(info))
+        self._once(info.index, info, info.node, lambda: self._class(info))
 
     def read_method(self, method: FunctionInfo) -> None:
-        """Stores what a method sets."""
-        self._once(method.index, method, lambda: self._method(method, {}))
+        self._once(method.index, method, method.node, lambda: self._method(method, {}))
 
     def _once(
-        self, index: ModuleIndex, key: object, read: Callable[[], None], names: dict[str, Value] | None = None
+        self,
+        index: ModuleIndex,
+        key: object,
+        node: ast.AST,
+        read: Callable[[], None],
+        names: dict[str, Value] | None = None,
     ) -> Setup:
-        attributes = self._program.attributes
+        project, attributes = self._program.project, self._program.attributes
+
+        def find() -> Setup:
+            with project.sparing(index, node):
+                read()
+            return Setup(dict(names or {}), attributes.recorders.pop(), self._reading)
+
         known = index.remembered.get(key)
-        if not isinstance(known, Setup) or not self._program.project.draw_again(known.drawn):
+        if not isinstance(known, KeptAnswer) or not project.draw_again(known):
             # Cached results hold for any program: they must not include what this one has set so far.
             outer, self._reading = self._reading, DynamoConfig()
             attributes.recorders.append([])
             reader, attributes.reader = attributes.reader, None
             closures, self._program.closures = self._program.closures, index.closures
-            project, node = (
-                self._program.project,
-                key.node if isinstance(key, ClassInfo | FunctionInfo) else index.module.tree,
-            )
-            with project.recording() as drawn, project.sparing(index, node):
-                read()
-            known = Setup(dict(names or {}), attributes.recorders.pop(), self._reading, drawn)
+            known = project.recorded(find)
             self._reading = outer
             attributes.reader = reader
             self._program.closures = closures
-            if not self._program.project.is_full:
+            if not project.is_full:
                 index.remembered[key] = known
         else:
-            for owner, name, value in known.stores:
+            for owner, name, value in known.answer.stores:
                 attributes.store(owner, name, value)
-        self._reading.flags |= known.config.flags
-        self._reading.ignored_callees |= known.config.ignored_callees
-        return known
+        setup: Setup = known.answer
+        self._reading.flags |= setup.config.flags
+        self._reading.ignored_callees |= setup.config.ignored_callees
+        return setup
 
     def _block(self, frame: Frame, body: list[ast.stmt]) -> None:
         for node in body:
@@ -181,7 +185,7 @@ class Program:
         self._lambdas: dict[ast.Lambda, FunctionInfo] = {}
         self.names.assigned(index)
 
-    def _interpret_apart(self, info: FunctionInfo, given: dict[str, Value], summaries: SummaryCache) -> Interpreted:
+    def _interpret_apart(self, info: FunctionInfo, given: dict[str, Value], summaries: SummaryCache) -> Summary:
         """Interprets a function of another file in a program of its own, which knows nothing of this one."""
         notes = self.notes.apart() if self.notes is not None else None
         apart = Program(self.project, info.index, self.api, self.rules, self.mode, summaries, notes)
@@ -192,7 +196,7 @@ class Program:
         info.index.closures += apart.closures
         apart.closures = []
         apart.release()
-        return state.returns, states, notes
+        return Summary(state.returns, states, notes)
 
     @property
     def states(self) -> dict[FunctionInfo, State]:

@@ -8,8 +8,14 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
 from breakscan.check.interpreter.module_names import ClassAttributes
-from breakscan.check.interpreter.observed_values import SETTING_UP, as_observed, observed_parameters
-from breakscan.check.interpreter.parameters import annotated_value, parameter_values, promises_number
+from breakscan.check.interpreter.parameters import (
+    SETTING_UP,
+    annotated_value,
+    as_observed,
+    observed_parameters,
+    parameter_values,
+    promises_number,
+)
 from breakscan.check.interpreter.values import (
     CONSTANT,
     UNKNOWN,
@@ -255,8 +261,11 @@ def _join_parameter(state: State, name: str, value: Value, declared: Value) -> P
         return ParameterChange.TO_TENSOR if isinstance(value, Tensor) else ParameterChange.IN_KIND
     merged = _told(known, value, declared) or join(known, value)
     if isinstance(merged, Tensor) and merged.optional is None:
-        condition = _differs(name, known, value)
-        merged = replace(merged, optional=condition) if condition else merged
+        # Some calls give no tensor.
+        is_python = isinstance(known, PythonValue) or isinstance(value, PythonValue)
+        if is_python or isinstance(known, NoneValue) or isinstance(value, NoneValue):
+            kind = ConditionKind.TENSOR if is_python else ConditionKind.GIVEN
+            merged = replace(merged, optional=Condition(kind, name))
     state.mixed = state.mixed or value != known
     if merged == known:
         return ParameterChange.NONE
@@ -278,22 +287,15 @@ def _told(known: Value, value: Value, declared: Value) -> Value | None:
     return None
 
 
-def _differs(name: str, known: Value, value: Value) -> Condition | None:
-    """The condition under which a parameter is a tensor that some calls give none for."""
-    kinds = (known, value)
-    if any(isinstance(v, PythonValue) for v in kinds):
-        return Condition(ConditionKind.TENSOR, name)
-    if any(isinstance(v, NoneValue) for v in kinds):
-        return Condition(ConditionKind.GIVEN, name)
-    return None
-
-
 def _as_declared(value: Value | None, base: Value, name: str) -> Value:
     """An argument as the parameter's annotation or use refines it."""
     if value is None or isinstance(value, Unknown | Namespace):
         return base
     if value.optional:
-        value = replace(value, optional=_passed_on(value, value.optional, name))
+        # The function has another name for what the condition is about.
+        other = Condition(ConditionKind.TENSOR, name) if isinstance(value, Tensor) else None
+        is_passed = value.optional.kind in (ConditionKind.GIVEN, ConditionKind.FLAG)
+        value = replace(value, optional=replace(value.optional, subject=name) if is_passed else other)
     if isinstance(base, Tensor) and isinstance(value, Tensor):
         if base.sure is Sure.CERTAIN and not base.optional and doubt(value):
             value = replace(value, optional=None)
@@ -310,18 +312,7 @@ def _as_declared(value: Value | None, base: Value, name: str) -> Value:
 
 
 def _is_known_container(value: Value) -> bool:
-    """True if a value is a container with something known in it."""
     return isinstance(value, Container) and not isinstance(item_of(value), Unknown)
-
-
-_PASSED_ON = (ConditionKind.GIVEN, ConditionKind.FLAG)
-
-
-def _passed_on(value: Value, condition: Condition, name: str) -> Condition | None:
-    """The condition of an argument as the function sees it, which has another name for it."""
-    if condition.kind in _PASSED_ON:
-        return replace(condition, subject=name)
-    return Condition(ConditionKind.TENSOR, name) if isinstance(value, Tensor) else None
 
 
 def _container_as_declared(value: Value, base: Container, name: str) -> Value:

@@ -11,7 +11,7 @@ from typing import Any, TypeGuard
 
 from breakscan.check.interpreter import narrowing
 from breakscan.check.interpreter.boolean_tests import branch, operate
-from breakscan.check.interpreter.call_event import emit_iteration, enter
+from breakscan.check.interpreter.call_event import SKIPPED, enter
 from breakscan.check.interpreter.expressions import bind, evaluate, function_value, store_attribute, subscript
 from breakscan.check.interpreter.frame import Frame
 from breakscan.check.interpreter.parameters import annotated_value, used_as_tensor
@@ -120,9 +120,10 @@ def _assign(frame: Frame, node: ast.Assign) -> None:
     value = frame.evaluate(node.value)
     if known is not None:
         value = replace(CONSTANT, truth=known)
+    made = node.value.value if isinstance(node.value, ast.Subscript) else node.value
     for target in node.targets:
-        if isinstance(value, Unknown) and (call := _call_of(node.value)) is not None:
-            _bind_result_of_unknown(frame, target, call)
+        if isinstance(value, Unknown) and isinstance(made, ast.Call):
+            _bind_result_of_unknown(frame, target, made)
         elif (
             isinstance(value, Constant | Size) and isinstance(target, ast.Attribute) and _is_update(node.value, target)
         ):
@@ -131,36 +132,21 @@ def _assign(frame: Frame, node: ast.Assign) -> None:
             bind(frame, target, value)
 
 
-def _call_of(node: ast.expr) -> ast.Call | None:
-    """The call whose result, or an element of it, is assigned."""
-    node = node.value if isinstance(node, ast.Subscript) else node
-    return node if isinstance(node, ast.Call) else None
-
-
 def _bind_result_of_unknown(frame: Frame, target: ast.expr, call: ast.Call) -> None:
-    """``x, y = prepare(x, y)``: what comes back under the name of a tensor that went in is very likely a tensor, and so
-    is what the function only uses as one.
-    """
+    """``x, y = prepare(x, y)``, or an element of the result: what comes back under the name of a tensor that went in is
+    very likely a tensor, and so is what the function only uses as one."""
+    # What the functions of torch give is known if it is a tensor, and what is noted for rewrites needs more than that.
+    is_of_torch = (frame.index.dotted(call.func) or "").startswith("torch.")
+    function = frame.function if frame.notes is None and not is_of_torch else None
     given = {argument.id for argument in call.args if isinstance(argument, ast.Name)}
     for part in target.elts if isinstance(target, ast.Tuple) else [target]:
         if isinstance(part, ast.Name) and part.id in given and isinstance(frame.look_up(part.id), Tensor):
             sure = min(frame.look_up(part.id).sure, Sure.LIKELY)
             bind(frame, part, tensor(sure))
-        elif isinstance(part, ast.Name) and _is_used_as_tensor(frame, part.id, call):
+        elif isinstance(part, ast.Name) and function is not None and used_as_tensor(frame.api, function, part.id):
             bind(frame, part, tensor(Sure.LIKELY))
         else:
             bind(frame, part, UNKNOWN)
-
-
-def _is_used_as_tensor(frame: Frame, name: str, call: ast.Call) -> bool:
-    """True if a function uses a name only as a tensor to which it binds what it does not know.  What the functions of
-    torch give is known if it is a tensor, and what is noted for rewrites needs more than that.
-    """
-    if frame.function is None or frame.notes is not None:
-        return False
-    if (frame.index.dotted(call.func) or "").startswith("torch."):
-        return False
-    return used_as_tensor(frame.api, frame.function, name)
 
 
 def _is_update(value: ast.expr, target: ast.Attribute) -> TypeGuard[ast.BinOp]:
@@ -298,8 +284,10 @@ def _for(frame: Frame, node: ast.For | ast.AsyncFor) -> None:
     iterable = evaluate(frame, node.iter)
     if isinstance(iterable, Tensor):
         frame.emit(EventKind.ITERATE, node.iter, operand=iterable)
-    elif isinstance(iterable, Instance):
-        emit_iteration(frame, node.iter, iterable)
+    elif isinstance(iterable, Instance) and iterable.info is None and not isinstance(node.iter, ast.Call):
+        name = f"{iterable.name}.__iter__"
+        if frame.api.skipped.by_rule(name):  # Dynamo does not trace such objects
+            frame.emit(EventKind.CALL, node.iter, form=SKIPPED, callee=name, operand=iterable, sure=iterable.sure)
 
     def once() -> None:
         bind(frame, node.target, iterated(iterable))

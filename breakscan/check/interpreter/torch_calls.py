@@ -68,7 +68,6 @@ _OBJECTS = {
 
 
 def numpy_call(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -> Value:
-    """The result of ``numpy.<name>(...)``."""
     if frame.program.mode is Mode.EXPORT:
         return _run_by_an_export(frame, node, dotted, arguments)
     known = frame.api.numpy(dotted.removeprefix("numpy."))
@@ -115,7 +114,6 @@ def _makes_objects(frame: Frame, node: ast.Call) -> bool:
 
 
 def array_method(frame: Frame, node: ast.Call, owner: Tensor, name: str, arguments: Arguments) -> Value:
-    """The result of a method of an array."""
     if name in ("item", "tolist"):
         frame.emit(EventKind.CONVERT, node, form=name, operand=owner, sure=owner.sure)
         return container_of(TensorNumber(owner.sure)) if name == "tolist" else TensorNumber(owner.sure)
@@ -167,18 +165,14 @@ def _of_numbers(
     known: NumpyFunction, given: list[Value], nodes: list[ast.expr], sure: Sure, dtype: str | None
 ) -> Value:
     """The result of a call with numbers; one that may give a number that Dynamo knows is taken for one that does."""
-    found = {known.of_integers} if _are_integers(given, nodes) else {known.of_integers, known.of_floats}
+    divides = any(isinstance(inner, ast.Div) for node in nodes for inner in ast.walk(node))
+    is_int = [isinstance(v, Size) or (isinstance(v, Constant) and isinstance(v.literal, int)) for v in given]
+    found = {known.of_integers} if all(is_int) and not divides else {known.of_integers, known.of_floats}
     if OfNumbers.KNOWN in found:
         return ArrayNumber(sure)
     if OfNumbers.READ in found:
         return array(sure, dtype, zero_dim=True)
     return array(sure, dtype) if OfNumbers.ARRAY in found or known.dtypes != "..." else UNKNOWN
-
-
-def _are_integers(given: list[Value], nodes: list[ast.expr]) -> bool:
-    if any(isinstance(inner, ast.Div) for node in nodes for inner in ast.walk(node)):
-        return False
-    return all(isinstance(v, Size) or (isinstance(v, Constant) and isinstance(v.literal, int)) for v in given)
 
 
 def _dtype_asked(frame: Frame, node: ast.Call, position: int) -> str | None:
@@ -206,7 +200,6 @@ def _dtype_given(given: list[Value]) -> str | None:
 
 
 def tensor_method(frame: Frame, node: ast.Call, owner: Tensor, name: str, arguments: Arguments) -> Value:
-    """The result of a method of a tensor."""
     if owner.array:
         return array_method(frame, node, owner, name, arguments)
     arguments = _with_repeats(node, name, arguments)
@@ -267,7 +260,7 @@ def _method_result(frame: Frame, node: ast.Call, owner: Tensor, name: str, argum
 
 
 def _varying(frame: Frame, name: str, arguments: Arguments, first: int) -> str:
-    """True if a function with both kinds of overload returns one tensor or several here."""
+    """The kind of result of a function that returns one tensor or several."""
     if name.endswith("where"):
         return "tensors" if len(arguments.values()) == 1 else "tensor"
     return "tensors" if _asked(frame, name, arguments, first) else "tensor"

@@ -304,7 +304,6 @@ class Module(ClassOrObject):
 
 
 def instance_of(owner: ClassInfo) -> Module | Instance:
-    """An instance of a class."""
     project = owner.index.project
     kind = Module if project is not None and project.is_module(owner) else Instance
     return kind(info=owner, name=owner.qualname)

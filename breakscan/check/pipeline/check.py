@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -10,10 +11,10 @@ from functools import partial
 from pathlib import Path
 
 from breakscan.check.pipeline.checker import Checker, Shown
-from breakscan.check.pipeline.results import CheckedFrom, FileResult, Merged, is_assumed, weight
+from breakscan.check.pipeline.results import FileResult, Merged, is_assumed, weight
 from breakscan.check.pipeline.shadowed import Reach, mark_behind
 from breakscan.check.project.roots import CompileCalls, PathLine
-from breakscan.model.findings import CheckResult, Finding, Region, SourceError
+from breakscan.model.findings import CheckResult, Finding, Region, Site, SourceError
 from breakscan.rulebook.config import FileSettings, check_targets, library_of
 from breakscan.source.files import usable_cores
 from breakscan.source.paths import display_path
@@ -47,7 +48,8 @@ def check_paths(
     warnings: list[SourceError] = []
     reaches: list[Reach] = []
     depends: set[str] = set()
-    roots = CheckedFrom()
+    checked_from: dict[tuple[str, Site], str] = {}
+    """For each finding, one of the files whose check reports it: its own, else the first by path."""
     calls, compiled = CompileCalls(), dict[PathLine, Region | None]()
     shown = Shown(settings, on_purpose)
 
@@ -55,7 +57,9 @@ def check_paths(
         for finding in result.findings:
             if finding.site.path in wanted and shown.shows(finding):
                 merged.add(finding)
-                roots.add(finding, result.path)
+                key, own = (finding.rule, finding.site), os.path.join(cwd, finding.site.path)
+                both = {checked_from.get(key, result.path), result.path}
+                checked_from[key] = own if own in both else min(both)
         for finding in result.suppressed:
             if finding.site.path in wanted:
                 covered.add(finding)
@@ -106,6 +110,9 @@ def check_paths(
             apart and calls.name_all and is_assumed(f.region) and settings.of(cwd / f.site.path).regions == "auto"
         )
         (elsewhere if is_apart else kept).append(f)
+    roots: dict[str, set[str]] = {}
+    for (_, site), root in checked_from.items():
+        roots.setdefault(site.path, set()).add(root)
     deferred = {rule.id for rule in library_of(distinct) if rule.deferred}
     return CheckResult(
         findings=tuple(f for f in mark_behind(kept, reaches, deferred) if shown.shows(f)),
@@ -115,7 +122,7 @@ def check_paths(
         targets=check_targets(distinct),
         warnings=tuple(sorted(warnings, key=lambda e: (e.path, e.line))),
         covered=tuple(covered.findings()),
-        roots=roots.by_path(),
+        roots={path: tuple(sorted(found_from)) for path, found_from in roots.items()},
         depends=frozenset(depends),
         elsewhere=tuple(elsewhere),
         compiled=[r for _, r in sorted(compiled.items()) if r and not (apart and calls.name_all and is_assumed(r))],

@@ -126,11 +126,6 @@ class Judge:
         return next(iter(failing or rulings), None), len(failing) in (0, len(rulings))
 
 
-def kinds_for(mode: Mode) -> frozenset[Kind]:
-    """The kinds of rules that are about code which is compiled so."""
-    return _OF_EXPORTS if mode.exports else frozenset(Kind) - {Kind.EXPORT}
-
-
 def _confidence(event: Event, pattern: EventPattern, is_conditional: bool) -> Confidence:
     confidence = event.confidence
     if pattern.operand or any(state.startswith(_OF_TENSORS) for wanted in pattern.arguments for state in wanted.states):
@@ -152,10 +147,7 @@ class FileChecker:
     """
 
     def __init__(
-        self,
-        settings: Settings,
-        observations: Observations | None = None,
-        rules: Iterable[Rule] | None = None,
+        self, settings: Settings, observations: Observations | None = None, rules: Iterable[Rule] | None = None
     ) -> None:
         self.settings = settings
         self.library = load_library(settings.rule_folders)
@@ -226,9 +218,11 @@ class FileChecker:
         result.calls = roots.calls
         entries += observed_entries(self.project, index, self.settings.mode)
         found = Merged()
+        where: dict[str, ModuleIndex] = {}
         for mode, some in self._by_mode(entries).items():
-            self._find(index, some, mode, found, notes, result)
-        yield from found.located()
+            where |= self._find(index, some, mode, found, notes, result)
+        for finding in found.findings():
+            yield where[finding.site.path], finding
 
     def _find(
         self,
@@ -238,9 +232,10 @@ class FileChecker:
         found: Merged,
         notes: Notes | None,
         result: FileResult,
-    ) -> None:
-        """Adds the findings of some entries, which are compiled in one way."""
-        rules = self.only or _rule_index(self.library, kinds_for(mode))
+    ) -> dict[str, ModuleIndex]:
+        """Adds the findings of some entries, which are compiled in one way.  Returns the files that hold them."""
+        kinds = _OF_EXPORTS if mode.exports else frozenset(Kind) - {Kind.EXPORT}
+        rules = self.only or _rule_index(self.library, kinds)
         judge = Judge(rules, load_ledger(self.target.ledger), mode, self.target.torch)
         program = Program(self.project, index, self.api, rules, mode, notes=notes)
         program.run(entries)
@@ -259,14 +254,15 @@ class FileChecker:
                 result.compiled[f"{path}:{info.node.lineno}"] = state.region
             for event in state.events.values():
                 for finding in judge.findings(event, path, info.qualname, state.region, flags):
-                    found.add(finding, info.index)
+                    found.add(finding)
         with self.project.sparing(index, index.module.tree):
             for function, event in compile_events(program, set(compiled)):
                 region = compiled[function].region if function in compiled else None
                 name = function.qualname if function else None
                 for finding in judge.findings(event, index.module.display, name, region, flags):
-                    found.add(finding, index)
+                    found.add(finding)
         program.release()
+        return {one.module.display: one for one in (index, *(info.index for info in compiled))}
 
     def _by_mode(self, entries: list[Entry]) -> dict[Mode, list[Entry]]:
         """The entries by the mode in which they are compiled: as the settings say, or as the code does.  What a file

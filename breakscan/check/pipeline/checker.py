@@ -30,12 +30,7 @@ class Checker:
     observations of the settings for true.
     """
 
-    def __init__(
-        self,
-        settings: FileSettings,
-        *,
-        observing: bool = False,
-    ) -> None:
+    def __init__(self, settings: FileSettings, *, observing: bool = False) -> None:
         self.settings = settings
         self._observing = observing
         self._observer: Checker | None = None

@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
-from pathlib import Path
+from typing import Any
 
 from breakscan.check.pipeline.shadowed import Reach
-from breakscan.check.project.index import ModuleIndex
 from breakscan.check.project.roots import CompileCalls, PathLine, is_test
-from breakscan.model.findings import (
-    Condition,
-    ConditionKind,
-    Confidence,
-    Finding,
-    Region,
-    Severity,
-    Site,
-    SourceError,
-)
+from breakscan.model.findings import ConditionKind, Confidence, Finding, Region, Severity, Site, SourceError
 
 CONFIDENCE_ORDER = (Confidence.CERTAIN, Confidence.LIKELY, Confidence.CONDITIONAL, Confidence.POSSIBLE)
 
@@ -51,13 +39,10 @@ class Merged:
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, Site], Finding] = {}
-        self._where: dict[tuple[str, Site], ModuleIndex | None] = {}
 
-    def add(self, finding: Finding, where: ModuleIndex | None = None) -> None:
-        """Adds a finding; ``where`` is the file that holds it."""
+    def add(self, finding: Finding) -> None:
         key = finding.rule, finding.site
         known = self._found.get(key)
-        self._where[key] = where
         if known is None:
             self._found[key] = finding
             return
@@ -71,36 +56,6 @@ class Merged:
     def findings(self) -> list[Finding]:
         return list(self._found.values())
 
-    def located(self) -> Iterator[tuple[ModuleIndex, Finding]]:
-        """The findings with the files that hold them."""
-        for key, finding in self._found.items():
-            where = self._where[key]
-            assert where is not None
-            yield where, finding
-
-
-class CheckedFrom:
-    """For each finding, one of the files whose check reports it: its own, else the first by path."""
-
-    def __init__(self) -> None:
-        self._by_finding: dict[tuple[str, Site], str] = {}
-        self._cwd = Path.cwd()
-
-    def add(self, finding: Finding, root: str) -> None:
-        """Adds that the check of the file at an absolute path reports a finding."""
-        key = finding.rule, finding.site
-        known = self._by_finding.get(key)
-        own = os.path.join(self._cwd, finding.site.path)
-        if known is None or root == own or (known != own and root < known):
-            self._by_finding[key] = root
-
-    def by_path(self) -> dict[str, tuple[str, ...]]:
-        """For each file with findings, by its path as it is reported: files whose checks report all of them."""
-        found: dict[str, set[str]] = {}
-        for (_, site), root in self._by_finding.items():
-            found.setdefault(site.path, set()).add(root)
-        return {path: tuple(sorted(roots)) for path, roots in found.items()}
-
 
 def is_assumed(region: Region | None) -> bool:
     """True if nothing but a test, which works under settings of its own, says that code is compiled."""
@@ -111,19 +66,14 @@ _SEVERITIES = (Severity.ERROR, Severity.WARNING, Severity.INFO)
 _CONDITIONS = tuple(ConditionKind)
 
 
-def _precedence(finding: Finding) -> tuple[int, int, int, list[_ConditionOrder], str, str]:
+def _precedence(finding: Finding) -> tuple[int, int, int, list[tuple[Any, ...]], str, str]:
     """The surest comes first, then the worst; the rest only makes the choice the same in any order."""
     confidence, severity = CONFIDENCE_ORDER.index(finding.confidence), _SEVERITIES.index(finding.severity)
-    conditions = list(map(_condition_order, finding.conditions))
+    conditions = [
+        (not one.subject, not one.outcome, one.subject, _CONDITIONS.index(one.kind), one.classes)
+        for one in finding.conditions
+    ]
     return confidence, severity, finding.observed, conditions, finding.via or "", finding.message
-
-
-_ConditionOrder = tuple[bool, bool, str, int, tuple[str, ...]]
-
-
-def _condition_order(condition: Condition) -> _ConditionOrder:
-    kind = _CONDITIONS.index(condition.kind)
-    return not condition.subject, not condition.outcome, condition.subject, kind, condition.classes
 
 
 def weight(region: Region | None, path: str) -> tuple[bool, bool, bool, int, str, int]:

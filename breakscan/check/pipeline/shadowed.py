@@ -78,16 +78,17 @@ def mark_behind(findings: Sequence[Finding], reaches: Iterable[Reach], deferred:
             finding = findings[number]
             if finding.rule not in deferred or marked[number].behind is not None:
                 continue
-            head = next((reach.head for reach, conditions in heads if _comes_to(finding, reach, conditions)), None)
+            # The code of the finding is followed by a break that ends the compilation of its function.
+            later = (
+                reach.head
+                for reach, conditions in heads
+                if turn(finding.site) < turn(reach.head) and conditions <= set(finding.conditions)
+                if reach.holds(finding.site)
+            )
+            head = next(later, None)
             if head is not None:
                 marked[number] = replace(finding, behind=head, confidence=Confidence.POSSIBLE)
     return marked
-
-
-def _comes_to(finding: Finding, reach: Reach, conditions: set[Condition]) -> bool:
-    """True if the code of a finding is followed by a break that ends the compilation of its function."""
-    later = turn(finding.site) < turn(reach.head) and conditions <= set(finding.conditions)
-    return later and reach.holds(finding.site)
 
 
 def turn(site: Site) -> tuple[int, int, int, int]:
@@ -122,15 +123,11 @@ def reach_of(head: Site, module: SourceModule) -> Reach:
             loop = parent if child in parent.body else loop
         if isinstance(parent, ast.FunctionDef | ast.AsyncFunctionDef):
             loop = None
-        if loop is not None and isinstance(parent, ast.stmt) and _jumped_over(parent, child):
-            within.append(extent([child, *blocks(loop)[0]], module))
+        if loop is not None and isinstance(parent, ast.stmt):
+            before = next((block[: block.index(child)] for block in blocks(parent) if child in block), [])
+            if any(map(_may_jump, before)):
+                within.append(extent([child, *blocks(loop)[0]], module))
     return Reach(head, tuple(within), tuple(outside))
-
-
-def _jumped_over(parent: ast.stmt, child: ast.AST) -> bool:
-    """True if a statement before ``child`` in its block may end the turn of the loop around them."""
-    before = next((block[: block.index(child)] for block in blocks(parent) if child in block), [])
-    return any(map(_may_jump, before))
 
 
 def _may_jump(node: ast.stmt) -> bool:

@@ -149,7 +149,6 @@ def _inherited(project: Project, index: ModuleIndex) -> Iterator[Entry]:
 
 
 def _calls_of(method: FunctionInfo) -> set[str]:
-    """The methods of its own object that a method calls."""
     called = (node.func for node in method.own_nodes if isinstance(node, ast.Call))
     return {f.attr for f in called if isinstance(f, ast.Attribute) and is_name(f.value, method.receiver)}
 

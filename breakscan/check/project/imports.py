@@ -8,7 +8,7 @@ import sys
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -44,27 +44,18 @@ _OURS_NEVER = frozenset({"torch", "numpy", *sys.stdlib_module_names})
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
 
 
-@dataclass(frozen=True, slots=True)
-class Drawn:
-    """The files that a search loaded: digests by path, as in ``Project.depends``, and the files themselves."""
-
-    depends: dict[str, str]
-    indices: list[ModuleIndex]
-
-
 Answer = TypeVar("Answer")
 
 
 @dataclass(slots=True)
-class _Found(Generic[Answer]):
-    """An answer, and what finding it drew in, as in ``Project.depends``: ``counted`` is the last one that has it."""
+class KeptAnswer(Generic[Answer]):
+    """An answer, and the files that finding it loaded: digests by path, as in ``Project.depends``, and the files
+    themselves.  ``counted`` is the last ``Project.depends`` that has them."""
 
     answer: Answer
-    depends: dict[str, str]
+    depends: dict[str, str] = field(default_factory=dict)
+    indices: list[ModuleIndex] = field(default_factory=list)
     counted: dict[str, str] | None = None
-
-
-_NOTHING_DRAWN = Drawn({}, [])
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +86,7 @@ class Project:
         """The parts of files that could not be analyzed."""
         self._kept: OrderedDict[str, tuple[ModuleIndex, str]] = OrderedDict()
         self._held: dict[str, ModuleIndex | None] = {}
-        self._answers: dict[object, _Found[Any]] = {}
+        self._answers: dict[object, KeptAnswer[Any]] = {}
         self._finding: set[tuple[str, str]] = set()
         self._searches = 0
         """The number of searches under way, one inside the other."""
@@ -121,7 +112,13 @@ class Project:
         self._answers = {}
         self._roots.append(str(path))
         if len(self._kept) > self._counted:
-            self._forget()
+            # Frees the trees that were not used for longest, where there are too many.
+            lines = sum(len(index.module.lines) for index, _ in self._kept.values())
+            while lines > MOST_LINES_KEPT:
+                _, (index, _) = self._kept.popitem(last=False)
+                lines -= len(index.module.lines)
+                index.release()
+            self._counted = len(self._kept) + FILES_BETWEEN_COUNTS
 
     @contextmanager
     def sparing(self, index: ModuleIndex, node: ast.AST) -> Iterator[None]:
@@ -138,15 +135,6 @@ class Project:
             name = f"{node.name} " if hasattr(node, "name") else ""
             reason = f"{name}cannot be analyzed: {where}, a bug in breakscan: please report it"
             self.faults.append(SourceError(index.module.display, getattr(node, "lineno", 1), 1, reason))
-
-    def _forget(self) -> None:
-        """Frees the trees that were not used for longest, where there are too many."""
-        lines = sum(len(index.module.lines) for index, _ in self._kept.values())
-        while lines > MOST_LINES_KEPT:
-            _, (index, _) = self._kept.popitem(last=False)
-            lines -= len(index.module.lines)
-            index.release()
-        self._counted = len(self._kept) + FILES_BETWEEN_COUNTS
 
     def forget(self) -> None:
         """Drops the results of interpretation: from now on, more of them are needed."""
@@ -203,14 +191,12 @@ class Project:
             return {}
         return self._observations.files.get(self._digests.of(str(index.module.path)), {})
 
-    def load(self, path: Path, text: str | None = None) -> ModuleIndex:
+    def load(self, path: Path | str, text: str | None = None) -> ModuleIndex:
         """The index of a file, or of a text that goes by its path.
 
         Raises SourceProblem where it cannot be read or parsed.
         """
-        return self._load(str(path), text)
-
-    def _load(self, key: str, text: str | None = None) -> ModuleIndex:
+        key = str(path)
         kept = self._kept.get(key)
         if kept is None or text is not None:
             kept = self._read(Path(key), text)
@@ -263,32 +249,28 @@ class Project:
             parts = list(path.relative_to(self.root).with_suffix("").parts)
         return ".".join(parts), (*roots, *bare)
 
-    @contextmanager
-    def recording(self) -> Iterator[Drawn]:
-        """Records the files that are loaded meanwhile; they count for the current file, too."""
-        outer, drawn = self.depends, Drawn({}, [])
-        self.depends = drawn.depends
+    def recorded(self, find: Callable[[], Answer]) -> KeptAnswer[Answer]:
+        """An answer and the files that finding it loads; they count for the current file, too."""
+        outer = self.depends
+        self.depends = depends = dict[str, str]()
         try:
-            yield drawn
+            answer = find()
         finally:
             self.depends = outer
-            drawn.indices.extend(self._kept_among(drawn.depends))
-            outer |= drawn.depends
+            outer |= depends
+        return KeptAnswer(answer, depends, [self._kept[path][0] for path in depends if path in self._kept])
 
-    def _kept_among(self, paths: Iterable[str]) -> list[ModuleIndex]:
-        return [self._kept[path][0] for path in paths if path in self._kept]
-
-    def draw_again(self, drawn: Drawn) -> bool:
+    def draw_again(self, found: KeptAnswer[Any]) -> bool:
         """Adds the files that were loaded for another file; False if some of them were dropped since."""
-        for index in drawn.indices:
+        for index in found.indices:
             kept = self._kept.get(str(index.module.path))
             if kept is None or kept[0] is not index:
                 return False
-        for index in drawn.indices:
+        for index in found.indices:
             path = str(index.module.path)
             self._kept.move_to_end(path)
             self._held[path] = index
-        self.depends |= drawn.depends
+        self.depends |= found.depends
         return True
 
     def _other(self, path: str) -> ModuleIndex | None:
@@ -297,13 +279,13 @@ class Project:
             if self._held[path] is None:
                 self.depends.setdefault(path, UNKNOWN)
                 return None
-            return self._load(path)
+            return self.load(path)
         if self.is_full:
             return None
         self._held[path] = None
         self._drawn_in.add(path)
         try:
-            return self._load(path)
+            return self.load(path)
         except (SourceProblem, RecursionError):
             self.depends.setdefault(path, UNKNOWN)
             return None
@@ -326,51 +308,28 @@ class Project:
         answer: Answer = self._once(key, find, None, index)
         return answer
 
-    def _again(self, found: _Found[Answer]) -> Answer:
-        """An answer for one who asks again: what it drew in counts, too, see :meth:`recording`."""
+    def _once(self, key: object, find: Callable[[], Any], unfinished: Any, keeper: ModuleIndex | None) -> Any:
+        """An answer that is looked for once for each root, or once as long as the file ``keeper`` and all that it drew
+        in are kept; ``unfinished`` if the search comes round to itself."""
+        found = self._answers.get(key)
+        if found is None:
+            # Inside another search, the answer depends on where that one began.
+            lasts = keeper if not self._searches else None
+            found = lasts.answers.get(key) if lasts is not None else None
+            if found is None or not self.draw_again(found):
+                self._answers[key] = KeptAnswer(unfinished)
+                self._searches += 1
+                try:
+                    found = self.recorded(find)
+                finally:
+                    self._searches -= 1
+                if lasts is not None and not self.is_full:
+                    lasts.answers[key] = found
+            self._answers[key] = found
         if found.depends and found.counted is not self.depends:
             self.depends |= found.depends
             found.counted = self.depends
         return found.answer
-
-    def _once(self, key: object, find: Callable[[], Any], unfinished: Any, keeper: ModuleIndex | None) -> Any:
-        """An answer that is looked for once for each root, or once as long as the file ``keeper`` and all that it drew
-        in are kept; ``unfinished`` if the search comes round to itself."""
-        known = self._answers
-        found = known.get(key)
-        if found is None:
-            # Inside another search, the answer depends on where that one began.
-            lasts = keeper if not self._searches else None
-            kept: tuple[Any, Drawn] | None = lasts.answers.get(key) if lasts is not None else None
-            if kept is not None and kept[1] is _NOTHING_DRAWN:
-                known[key] = _Found(kept[0], {})
-                return kept[0]
-            known[key] = _Found(unfinished, {})
-            self._searches += 1
-            try:
-                if kept is not None and self.draw_again(kept[1]):
-                    found = _Found(kept[0], kept[1].depends)
-                else:
-                    found = self._search(key, find, lasts)
-                known[key] = found
-            finally:
-                self._searches -= 1
-        return self._again(found)
-
-    def _search(self, key: object, find: Callable[[], Answer], keeper: ModuleIndex | None) -> _Found[Answer]:
-        """An answer and the files that it loads."""
-        # As :meth:`recording`, which takes several times as long: most questions are small and load nothing.
-        outer = self.depends
-        self.depends = depends = dict[str, str]()
-        try:
-            answer = find()
-        finally:
-            self.depends = outer
-            outer |= depends
-        if keeper is not None and not self.is_full:
-            drawn = Drawn(depends, self._kept_among(depends)) if depends else _NOTHING_DRAWN
-            keeper.answers[key] = answer, drawn
-        return _Found(answer, depends)
 
     def _find(self, parts: list[str], index: ModuleIndex) -> Definition | None:
         own_package = index.name.split(".")[0]
@@ -466,7 +425,18 @@ class Project:
 
     def bases_of(self, info: ClassInfo) -> list[ClassInfo]:
         """The class and those of its bases that the project holds, in the order in which methods are looked up."""
-        bases: list[ClassInfo] = self._once(("bases", info), lambda: _all_bases(info), [info], info.index)
+
+        def find() -> list[ClassInfo]:
+            found: dict[ClassInfo, None] = {}
+            queue = deque([info])
+            while queue:
+                current = queue.popleft()
+                if current not in found:
+                    found[current] = None
+                    queue += [base for name in current.bases if (base := current.index.class_named(name)) is not None]
+            return list(found)
+
+        bases: list[ClassInfo] = self._once(("bases", info), find, [info], info.index)
         return bases
 
     def method(self, info: ClassInfo, name: str) -> FunctionInfo | None:
@@ -491,30 +461,19 @@ class Project:
 
         A class with a ``forward`` and a base that cannot be found counts: nearly all such bases are modules.
         """
-        return bool(self._once(("module", info), lambda: self._looks_like_module(info), False, info.index))
 
-    def _looks_like_module(self, info: ClassInfo) -> bool:
-        outside = self.outside_bases(info)
-        if any(base.startswith(_NOT_MODULES) for base in outside):
-            return any(base.startswith("torch.nn.") for base in outside)
-        if any(base.startswith("torch.nn.") for base in outside):
-            return True
-        return bool(outside) and self.method(info, "forward") is not None
+        def find() -> bool:
+            outside = self.outside_bases(info)
+            if any(base.startswith("torch.nn.") for base in outside):
+                return True
+            is_other = not outside or any(base.startswith(_NOT_MODULES) for base in outside)
+            return not is_other and self.method(info, "forward") is not None
+
+        return bool(self._once(("module", info), find, False, info.index))
 
 
 def _is_package(folder: Path) -> bool:
     return os.path.isfile(folder / "__init__.py")
-
-
-def _all_bases(info: ClassInfo) -> list[ClassInfo]:
-    found: dict[ClassInfo, None] = {}
-    queue = deque([info])
-    while queue:
-        current = queue.popleft()
-        if current not in found:
-            found[current] = None
-            queue += [base for name in current.bases if (base := current.index.class_named(name)) is not None]
-    return list(found)
 
 
 _NOT_MODULES = ("torch.autograd.", "typing.", "abc.", "enum.", "dataclasses.", "collections.")

@@ -81,7 +81,6 @@ class FunctionInfo:
 
     @property
     def first_parameter(self) -> str | None:
-        """The name of the first positional parameter."""
         given = [*self.node.args.posonlyargs, *self.node.args.args]
         return given[0].arg if given else None
 
@@ -100,7 +99,6 @@ class FunctionInfo:
 
     @cached_property
     def defaults(self) -> dict[str, ast.expr]:
-        """The default of each parameter that has one."""
         given = self.node.args
         names = [a.arg for a in (*given.posonlyargs, *given.args)]
         found = dict(zip(names[::-1], given.defaults[::-1], strict=False))
@@ -148,7 +146,7 @@ class ModuleIndex:
     remembered: dict[object, object] = field(default_factory=dict, repr=False)
     """Results about the file, its functions and its classes, cached for all files that import it."""
     answers: dict[object, Any] = field(default_factory=dict, repr=False)
-    """The answers to questions about the file with what they drew in, see ``Project.once``."""
+    """The answers to questions about the file with what they loaded, see ``Project.once``."""
     closures: list[dict[str, Any]] = field(default_factory=list, repr=False)
     """The names that functions in ``remembered`` refer to."""
 

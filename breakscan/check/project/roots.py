@@ -673,7 +673,6 @@ def _argument(function: FunctionInfo, name: str) -> ast.arg | None:
 
 
 def _promised(index: ModuleIndex, annotation: ast.expr | None) -> ClassInfo | None:
-    """The class that an annotation names."""
     if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
         return index.class_named(annotation.value)
     dotted = index.dotted(annotation) if annotation is not None else None
