@@ -207,6 +207,8 @@ class ConditionKind(Enum):
 
     TEST = "test"
     """The subject is a test of the program."""
+    DEVICE = "device"
+    """The subject is a test that has this outcome where there is no CUDA: hardly anybody compiles there."""
     TENSOR = "tensor"
     MASK = "mask"
     """The subject is a tensor of booleans."""

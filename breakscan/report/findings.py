@@ -41,7 +41,7 @@ def _shortened(condition: Condition) -> str:
 def _in_words(condition: Condition) -> str:
     subject = f"`{condition.subject}`" if condition.subject else "it"
     match condition.kind:
-        case ConditionKind.TEST:
+        case ConditionKind.TEST | ConditionKind.DEVICE:
             return subject if condition.outcome else f"not {subject}"
         case ConditionKind.GIVEN:
             return f"{subject} is given"

@@ -44,7 +44,7 @@ def write(source: str, folder: Path) -> Path:
 def found(source: str, folder: Path) -> set[tuple[int, str]]:
     """The lines of ``f``'s program with a finding, counted from the first one of ``source``, and the rules."""
     path = write(source + "\n\ntorch.compile(f)\n", folder)
-    result = check_paths([path], Settings(root=folder, target_torch="2.13", regions="all"))
+    result = check_paths([path], Settings(root=folder, target_torch="2.13", regions="all"), on_purpose=True)
     assert not result.errors
     first = PREAMBLE.count("\n")
     return {(one.site.line - first, one.rule) for one in result.findings if one.kind is Kind.GRAPH_BREAK}

@@ -310,6 +310,7 @@ HELPER = "import torch\n@torch.compile\ndef scale(x):\n    return x * 2\n"
             set(),
             {5, 8},
         ),
+        ("import torch\nfrom lib import f\nf = torch.compile(f)\ndef fit(m):\n    m.compile()", set(), {5, 8}),
         (f"{HELPER}{HELPER}", set(), {5, 8}),
         (HELPER, {5, 8}, set()),
         (

@@ -10,6 +10,7 @@ from breakscan.report.findings import conditions_in_words
 WORDS = {
     Condition(ConditionKind.TEST, "x > 0"): "`x > 0`",
     Condition(ConditionKind.TEST, "x and y", outcome=False): "not `x and y`",
+    Condition(ConditionKind.DEVICE, "x.is_cpu"): "`x.is_cpu`",
     Condition(ConditionKind.GIVEN, "mask"): "`mask` is given",
     Condition(ConditionKind.FLAG, "verbose"): "`verbose` is on",
     Condition(ConditionKind.FLAG, "verbose", outcome=False): "`verbose` is off",
@@ -36,7 +37,7 @@ def test_each_kind_has_words() -> None:
 
 
 def test_several_conditions_are_said_once_each() -> None:
-    given, on, *_ = list(WORDS)[2:]
+    given, on, *_ = list(WORDS)[3:]
     assert conditions_in_words([given, on, given]) == "`mask` is given and `verbose` is on"
     assert conditions_in_words([]) is None
 

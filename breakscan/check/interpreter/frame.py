@@ -246,8 +246,9 @@ class Frame:
         is_warning = callee.rpartition(".")[2].startswith(("warn", "error", "critical", "exception"))
         if (is_rare and is_warning) or any(condition.kind is ConditionKind.RAISED for condition in self.conditions):
             confidence = Confidence.POSSIBLE
-        flags = (c for c in self.conditions if test and c.kind is ConditionKind.FLAG and c.subject == test.subject)
-        return confidence, next(flags, test)
+        kinds = (ConditionKind.FLAG, ConditionKind.DEVICE)
+        known = (c for c in self.conditions if test and c.kind in kinds and c.subject == test.subject)
+        return confidence, next(known, test)
 
     def _make_arguments_as_rare(self, report: Event) -> None:
         """The arguments of a call that reports something depend on the conditions of the call."""

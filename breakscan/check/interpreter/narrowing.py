@@ -34,6 +34,7 @@ from breakscan.rulebook.torch_facts.not_measured import (
     ONLY_WHILE_DYNAMO_TRACES,
     TRUE_WHILE_TRACING,
 )
+from breakscan.source.walking import walk
 
 # Functions of the program that only ask whether a compiler traces: what they return while it does.
 _MOST_CALLS_DEEP = 3
@@ -292,7 +293,7 @@ def _known_none_test(frame: Frame, test: ast.Compare) -> bool | None:
         return None
     if isinstance(value, NoneValue):
         return isinstance(test.ops[0], ast.Is)
-    if isinstance(value, Tensor) and value.sure is Sure.CERTAIN and not value.maybe_none:
+    if isinstance(value, Tensor | Size) and value.sure is Sure.CERTAIN and not value.maybe_none:
         return isinstance(test.ops[0], ast.IsNot)
     return None
 
@@ -421,7 +422,12 @@ def _narrow_compare(frame: Frame, test: ast.Compare, outcome: bool) -> list[Cond
         if usual is not None:
             return [has_outcome(test, outcome)] if usual is not outcome else []
         if any(map(_is_device_or_dtype, (test.left, *test.comparators))):
-            return [has_outcome(test, outcome)]
+            names = [
+                node.value for node in walk(test) if isinstance(node, ast.Constant) and isinstance(node.value, str)
+            ]
+            equal = isinstance(test.ops[0], ast.Eq) is outcome
+            elsewhere = isinstance(test.ops[0], _EQUALITY) and any(n.startswith("cuda") is not equal for n in names)
+            return [replace(has_outcome(test, outcome), kind=ConditionKind.DEVICE if elsewhere else ConditionKind.TEST)]
         return _is_single_number(test, outcome)
     key, value = _key(subject), _known(frame, subject)
     if key is None or value is None:
@@ -458,6 +464,8 @@ def _narrow_call(frame: Frame, test: ast.Call, outcome: bool) -> list[Condition]
     if "is_tracing" in dotted or "is_compiling" in dotted:
         # A helper of the program: what it returns is not known, only what it is about.
         return [has_outcome(test, outcome)]
+    if dotted == "torch.cuda.is_available" and not outcome:
+        return [Condition(ConditionKind.DEVICE, ast.unparse(test), outcome)]
     key, value = (_key(test.args[0]), _known(frame, test.args[0])) if test.args else (None, None)
     if key is None or value is None:
         return []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -21,6 +21,8 @@ from breakscan.check.project.imports import Project
 from breakscan.check.project.index import FunctionInfo, ModuleIndex
 from breakscan.check.project.roots import Entry
 from breakscan.model.findings import (
+    Condition,
+    ConditionKind,
     Confidence,
     Finding,
     Kind,
@@ -82,7 +84,7 @@ class Judge:
                 continue
             under = (event.test,) if event.test else event.conditions
             conditions = tuple(dict.fromkeys([*under, *argument_conditions(event, pattern)]))
-            confidence = _confidence(event, pattern, bool(conditions))
+            confidence = _confidence(event, pattern, conditions)
             if not is_settled:
                 confidence = Confidence.POSSIBLE
             is_break = rule.kind is Kind.GRAPH_BREAK
@@ -126,11 +128,13 @@ class Judge:
         return next(iter(failing or rulings), None), len(failing) in (0, len(rulings))
 
 
-def _confidence(event: Event, pattern: EventPattern, is_conditional: bool) -> Confidence:
+def _confidence(event: Event, pattern: EventPattern, conditions: Sequence[Condition]) -> Confidence:
     confidence = event.confidence
     if pattern.operand or any(state.startswith(_OF_TENSORS) for wanted in pattern.arguments for state in wanted.states):
         confidence = max(confidence, event.operand_confidence, key=CONFIDENCE_ORDER.index)
-    if is_conditional and confidence is not Confidence.POSSIBLE:
+    if any(condition.kind is ConditionKind.DEVICE for condition in conditions):
+        return Confidence.POSSIBLE
+    if conditions and confidence is not Confidence.POSSIBLE:
         return Confidence.CONDITIONAL
     return confidence
 

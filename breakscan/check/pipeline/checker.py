@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from breakscan.check.pipeline.cache import ResultCache, cache_fingerprint
 from breakscan.check.pipeline.results import CONFIDENCE_ORDER, FileResult
-from breakscan.model.findings import Condition, ConditionKind, Confidence, Finding, Mode
+from breakscan.model.findings import Condition, ConditionKind, Confidence, Finding, Mode, Verdict
 from breakscan.model.observations import FunctionSeen, Observations
 from breakscan.rulebook.config import FileSettings, Settings, enabled_rules, resolve_target
 from breakscan.rulebook.library import load_library
@@ -114,6 +114,8 @@ class Checker:
 
 ON_PURPOSE = ("BRK503", "BRK505")
 """Rules of breaks that the code asks for, by ``graph_break()`` or ``torch.compiler.disable``."""
+TRAINING_STEP = ("BRK601", "BRK615")
+"""Rules of ``backward`` and optimizers: a step that code compiles asks for them.  A split leaves no part uncompiled."""
 
 
 class Shown:
@@ -133,7 +135,10 @@ class Shown:
         known = self._files.get(path)
         if known is None:
             known = self._files[path] = self._in_file(self._cwd / path)
-        if finding.rule in ON_PURPOSE and finding.mode is Mode.DEFAULT and not self._on_purpose:
+        is_asked = finding.rule in ON_PURPOSE and finding.mode is Mode.DEFAULT
+        if finding.rule in TRAINING_STEP and finding.region is not None and finding.region.assumed is None:
+            is_asked = finding.verdict is Verdict.SPLITS
+        if is_asked and not self._on_purpose:
             return finding.rule in known[0] and Confidence.POSSIBLE in known[1]
         return finding.rule in known[0] and finding.confidence in known[1]
 

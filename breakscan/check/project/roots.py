@@ -112,10 +112,10 @@ class CompileCalls:
 
     @property
     def name_all(self) -> bool:
-        """True if nearly all calls name what they compile, or decorators alone compile: then nothing else is compiled.
+        """True if most calls name what they compile, or decorators alone compile: then nothing else counts as compiled.
         One decorated helper does not show that nobody compiles the models."""
         is_open = len(self.unknown)
-        return 4 * is_open <= len(self.name) if self.name else len(self.decorated) > 1 and not is_open
+        return is_open <= len(self.name) if self.name else len(self.decorated) > 1 and not is_open
 
 
 @dataclass(slots=True)
@@ -230,9 +230,11 @@ class RootFinder:
                 mode = Mode.EXPORT_STRICT if _is(named.get("strict"), True) else Mode.EXPORT
         elif (options := self._compiler(func, place)) is not None and call.args:
             target, keywords = call.args[0], [*options, *keywords]
-        elif isinstance(func, ast.Attribute) and func.attr == "compile" and not call.args:
+        elif isinstance(func, ast.Attribute) and func.attr == "compile" and all(map(_is_starred, call.args)):
             if not {k.arg for k in keywords if k.arg} <= _OPTIONS or self._is_foreign(func.value, place):
                 return  # re.compile and the like
+            if any(isinstance(one, Method) for one in self.resolve(func, place)):
+                return  # what a method of the project compiles is read there
             target = func.value
         else:
             return
@@ -304,8 +306,10 @@ class RootFinder:
         """True if an expression begins with an imported name that is no function, class or global of the project."""
         while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
             node = node.func if isinstance(node, ast.Call) else node.value
-        if not isinstance(node, ast.Name) or node.id not in place.index.imports or self._bound(node.id, place):
+        if not isinstance(node, ast.Name) or node.id not in place.index.imports:
             return False
+        if any(not reads(value, node.id) for value in self._bound(node.id, place)):
+            return False  # what is bound to `attend = torch.compile(attend)` is still the import
         return self.project.find(place.index.imports[node.id], place.index) is None
 
     def _is_open(self, node: ast.expr, place: Spot, deep: int = 0) -> bool | None:
@@ -705,6 +709,10 @@ def _qualified(index: ModuleIndex, qualname: str) -> FunctionInfo | None:
 
 def _option(keywords: Sequence[ast.keyword], name: str) -> ast.expr | None:
     return next((k.value for k in reversed(keywords) if k.arg == name), None)
+
+
+def _is_starred(node: ast.expr) -> bool:
+    return isinstance(node, ast.Starred)
 
 
 def _is(node: ast.expr | None, value: bool) -> bool:
