@@ -26,16 +26,16 @@ class Room(NamedTuple):
 
 STATIC = "model source rulebook"
 ROOMS = {
-    "model": Room("", 1244, 9),
-    "source": Room("model", 1869, 14),
-    "rulebook": Room("model source", 2532, 12),
-    "check": Room(STATIC, 11719, 42),
-    "fix": Room(f"{STATIC} check", 7421, 37),
+    "model": Room("", 1238, 9),
+    "source": Room("model", 1816, 14),
+    "rulebook": Room("model source", 2551, 12),
+    "check": Room(STATIC, 11398, 40),
+    "fix": Room(f"{STATIC} check", 7046, 36),
     "recording": Room(STATIC, 8706, 43),
     "explanation": Room(f"{STATIC} check recording", 6441, 28),
     "survey": Room(f"{STATIC} check recording explanation", 1722, 13),
-    "prove": Room(f"{STATIC} check fix recording explanation", 11543, 38),
-    "report": Room(f"{STATIC} check fix recording explanation survey prove", 5468, 31),
+    "prove": Room(f"{STATIC} check fix recording explanation", 11182, 37),
+    "report": Room(f"{STATIC} check fix recording explanation survey prove", 5466, 31),
     "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 1280, 11),
     "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 2711, 25),
     # api.py, notebook.py, pytest_plugin.py, __main__.py
