@@ -478,11 +478,8 @@ def pays_after(row: BenchRow, same: Ratio) -> int | None:
 def best_of(rows: Sequence[BenchRow], same: Ratio) -> tuple[BenchRow | None, tuple[BenchRow, ...]]:
     """Returns the variant to choose, and all that are as fast within noise, including it. It is the one whose first
     calls cost least, or the program's own if that costs about as little. Returns None if none is faster than eager."""
-    faster = [
-        row
-        for row in rows
-        if row.status is MeasurementStatus.MEASURED and row.ratio is not None and is_faster(row.ratio, same)
-    ]
+    measured = (row for row in rows if row.status is MeasurementStatus.MEASURED and row.ratio is not None)
+    faster = [row for row in measured if is_faster(_ratio(row), same)]
     if not faster:
         return None, ()
     fastest = max(faster, key=lambda row: _ratio(row).low)

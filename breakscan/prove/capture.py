@@ -282,11 +282,7 @@ class Capture:
     not called yet."""
 
     def __init__(
-        self,
-        calls: int,
-        first: Callable[[], None],
-        full: Callable[[], None],
-        later: LaterCalls | None = None,
+        self, calls: int, first: Callable[[], None], full: Callable[[], None], later: LaterCalls | None = None
     ) -> None:
         self.later = later
         self._first = first

@@ -120,12 +120,8 @@ def set_elsewhere(text: str) -> set[str]:
     """The names of attributes that a text sets outside of ``__init__`` and the bodies of classes, and of variables that
     it sets more than once."""
     tree = ast.parse(text)
-    first = {
-        id(node)
-        for one in ast.walk(tree)
-        if isinstance(one, FUNCTIONS) and one.name == "__init__"
-        for node in ast.walk(one)
-    }
+    inits = [one for one in ast.walk(tree) if isinstance(one, FUNCTIONS) and one.name == "__init__"]
+    first = {id(node) for one in inits for node in ast.walk(one)}
     stored = [
         node for node in ast.walk(tree) if isinstance(getattr(node, "ctx", None), ast.Store) and id(node) not in first
     ]
@@ -155,12 +151,11 @@ class _Span:
 
 def _spans(node: ast.AST, in_function: bool = False, compiler_only: bool = False) -> Iterator[_Span]:
     for child in ast.iter_child_nodes(node):
+        is_function = isinstance(child, FUNCTIONS)
         if isinstance(child, ast.stmt):
-            first, last, proof = _lines(child)
-            is_function = isinstance(child, FUNCTIONS)
-            yield _Span(first, last, proof, in_function or is_function, compiler_only, ast.dump(child))
+            yield _Span(*_lines(child), in_function or is_function, compiler_only, ast.dump(child))
         asks = isinstance(child, ast.If) and asks_for_compiling(child.test)
-        yield from _spans(child, in_function or isinstance(child, FUNCTIONS), compiler_only or asks)
+        yield from _spans(child, in_function or is_function, compiler_only or asks)
 
 
 def _lines(statement: ast.stmt) -> tuple[int, int, int]:

@@ -11,7 +11,7 @@ from functools import cached_property
 import libcst as cst
 
 from breakscan.fix.apply import applied
-from breakscan.fix.support.build import copied
+from breakscan.fix.support.build import argument, copied
 from breakscan.fix.support.context import Edit, FileTree, Replacement
 from breakscan.fix.support.walking import walk
 from breakscan.model.facts import FileFacts
@@ -266,7 +266,7 @@ def with_keyword(call: CompileCall, name: str, value: str | None) -> Edit | None
         if call.call is not None:
             return Edit({call.call: with_argument(call.call, name, value or "None")})
         assert isinstance(call.node, cst.Decorator)
-        decorator = cst.Call(call.node.decorator, [_keyword(name, value or "None")])
+        decorator = cst.Call(call.node.decorator, [argument(cst.parse_expression(value or "None"), name)])
         return Edit({call.node: call.node.with_changes(decorator=decorator)})
     at = given.index(was)
     if value is not None:
@@ -277,24 +277,19 @@ def with_keyword(call: CompileCall, name: str, value: str | None) -> Edit | None
     return Edit({call.call: call.call.with_changes(args=given)})
 
 
-def _as_last(argument: cst.Arg, last: cst.Arg) -> cst.Arg:
+def _as_last(moved: cst.Arg, last: cst.Arg) -> cst.Arg:
     """An argument in the place of the last one; a comment behind it stays."""
-    mine, comma = argument.comma, last.comma
+    mine, comma = moved.comma, last.comma
     if isinstance(mine, cst.Comma) and isinstance(comma, cst.Comma):
         space, end = mine.whitespace_after, comma.whitespace_after
         if isinstance(space, cst.ParenthesizedWhitespace) and isinstance(end, cst.ParenthesizedWhitespace):
             comma = mine.with_changes(whitespace_after=space.with_changes(indent=end.indent, last_line=end.last_line))
-    return argument.with_changes(comma=comma, whitespace_after_arg=last.whitespace_after_arg)
-
-
-def _keyword(name: str, value: str) -> cst.Arg:
-    equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
-    return cst.Arg(cst.parse_expression(value), cst.Name(name), equal)
+    return moved.with_changes(comma=comma, whitespace_after_arg=last.whitespace_after_arg)
 
 
 def with_argument(call: cst.Call, name: str, value: str) -> cst.Call:
     """The call with one more keyword argument, on a line of its own if the others have theirs."""
-    new = _keyword(name, value)
+    new = argument(cst.parse_expression(value), name)
     if not call.args:
         return call.with_changes(args=[new])
     *heads, last = call.args

@@ -71,11 +71,7 @@ class CompiledParts:
         return True
 
     def run(
-        self,
-        reference: Reference,
-        number: int | None,
-        settings: dict[str, CompileOption],
-        part: CompiledPart | None,
+        self, reference: Reference, number: int | None, settings: dict[str, CompileOption], part: CompiledPart | None
     ) -> PartRun:
         """Runs all calls compiled with these settings of Inductor, or with only a part compiled.  Of the call with a
         number, only those before it of the same callable are run, too."""
@@ -216,6 +212,7 @@ def _operations(calls: Sequence[Node]) -> Iterator[GraphOperation]:
     root = os.path.dirname(torch.__file__) + os.sep
     # Without it, parts may end within a block of another mode.
     sets_mode = getattr(torch._C, "_set_grad_enabled", None)
+    passed = (torch.Tensor, torch.SymInt, torch.SymFloat, int, float)
     crossing: set[Node] = set()
     modes = 0
     done = set()
@@ -226,12 +223,8 @@ def _operations(calls: Sequence[Node]) -> Iterator[GraphOperation]:
         modes += node.target is sets_mode
         frames = frames_of(node.meta.get("stack_trace") or "")
         path, line = next(((one.path, one.line) for one in reversed(frames) if not one.path.startswith(root)), ("", 0))
-        ends = modes % 2 == 0 and all(_is_passed(one) for one in crossing)
+        ends = modes % 2 == 0 and all(isinstance(one.meta.get("example_value"), passed) for one in crossing)
         yield GraphOperation(_name(node), path, line, ends or node is calls[-1])
-
-
-def _is_passed(node: Node) -> bool:
-    return isinstance(node.meta.get("example_value"), (torch.Tensor, torch.SymInt, torch.SymFloat, int, float))
 
 
 def _name(node: Node) -> str:

@@ -368,13 +368,10 @@ def _holds_same(one: Any, other: Any) -> bool:
     """Return True if two containers of a kind hold the same objects."""
     if isinstance(one, set):
         return bool(one == other)
-    # A class of the program may have a `get` of its own.
-    pairs = (
-        ((dict.get(one, key, one), value) for key, value in other.items())
-        if isinstance(one, dict)
-        else zip(one, other, strict=False)
-    )
-    return len(one) == len(other) and all(mine is its for mine, its in pairs)
+    if isinstance(one, dict):
+        # A class of the program may have a `get` of its own.
+        return len(one) == len(other) and all(dict.get(one, key, one) is value for key, value in other.items())
+    return len(one) == len(other) and all(map(operator.is_, one, other))
 
 
 def _is_array(thing: object) -> bool:

@@ -31,14 +31,10 @@ _EFFECTS: Mapping[Part | Change, Effect] = {
     Part.RANDOM: Effect.RANDOM,
     Change.DTYPE: Effect.DTYPES,
     Change.SHAPE: Effect.SHAPES,
-    Change.ELEMENT: Effect.VALUES,
-    Change.ERROR: Effect.VALUES,
-    Change.TIE: Effect.VALUES,
-    Change.NUMBER: Effect.TYPES,
     Change.ALIAS: Effect.STORAGE,
     Change.STRIDES: Effect.STRIDES,
-    Change.MISSING: Effect.TYPES,
-    Change.NEW: Effect.TYPES,
+    **dict.fromkeys((Change.ELEMENT, Change.ERROR, Change.TIE), Effect.VALUES),
+    **dict.fromkeys((Change.NUMBER, Change.MISSING, Change.NEW), Effect.TYPES),
 }
 
 

@@ -34,14 +34,7 @@ from breakscan.prove.fork_server import ForkServer, PreloadedModules, caches_in,
 from breakscan.prove.outside import OUTSIDE
 from breakscan.prove.overlay import ExecutedCode, Overlay, plain_code, recording_code, run_module, run_script
 from breakscan.prove.program_run import WholeProgram
-from breakscan.prove.protocol import (
-    CONFIGURATIONS,
-    CapturedCalls,
-    Choices,
-    CompileOption,
-    Description,
-    ProcessSettings,
-)
+from breakscan.prove.protocol import CONFIGURATIONS, CapturedCalls, Choices, CompileOption, Description, ProcessSettings
 from breakscan.prove.step_timer import StepTimer
 from breakscan.prove.torch_state import cuda_in_use
 from breakscan.prove.varied_calls import VariedCalls

@@ -68,20 +68,33 @@ _NUMBER = re.compile(_DECIMAL.pattern + r"(?![\de]|\s*(?:[mnuµ]?s|secs?|seconds
 
 
 @dataclass(slots=True)
-class _Loop:
-    site: LoopSite
-    begun: int = 0
-    steps: list[tuple[_Moment, _Moment]] = field(default_factory=list)
-    last: _Moment | None = None
-
-
-@dataclass(slots=True)
 class _Moment:
     """The time of the host, that of the device as an event of CUDA, and the compiles that had started."""
 
     seconds: float
     event: Any
     compiles: int
+
+    def until(self, end: _Moment) -> BlockTime:
+        """The step from here to its end."""
+        seconds = end.seconds - self.seconds
+        if self.event is not None and end.event is not None:
+            seconds = self.event.elapsed_time(end.event) / 1000
+        return BlockTime(seconds, end.compiles - self.compiles)
+
+
+@dataclass(slots=True)
+class _Loop:
+    site: LoopSite
+    begun: int = 0
+    steps: list[tuple[_Moment, _Moment]] = field(default_factory=list)
+    last: _Moment | None = None
+
+    def pass_to(self, now: _Moment | None, end: _Moment) -> None:
+        """The step before ends, if there is one; the next one begins, if it does."""
+        if self.last is not None:
+            self.steps.append((self.last, end))
+        self.last = now
 
 
 class WholeProgram:
@@ -126,7 +139,6 @@ class WholeProgram:
         if self._request.precise:
             # cuBLAS and cuDNN read it, whatever the program sets.
             os.environ["NVIDIA_TF32_OVERRIDE"] = "0"
-            self._until_exit.enter_context(higher_precision([], double=False))
         if not self._loops:
             self._hook.install(dynamo)
 
@@ -137,7 +149,7 @@ class WholeProgram:
         used = torch.cuda.max_memory_allocated() if cuda_in_use() else 1024 * getrusage(RUSAGE_SELF).ru_maxrss
         return RunReport(
             found=tuple(self._found),
-            loops=tuple(tuple(map(_step_time, one.steps)) for one in self._loops),
+            loops=tuple(tuple(one.until(end) for one, end in loop.steps) for loop in self._loops),
             run_seconds=0.0 if self._first is None or self._last is None else self._last.seconds - self._first.seconds,
             stop=self._stop,
             memory_bytes=used,
@@ -167,19 +179,15 @@ class WholeProgram:
     # -- what the program calls ---------------------------------------------------------------------------------------
 
     def _step(self, number: int) -> None:
-        loop, now = self._loops[number], self._moment()
+        loop, now = self._loops[number], self._now()
         if number in self._inside:
             del self._inside[self._inside.index(number) + 1 :]
         else:
             self._inside.append(number)
             loop.last = None
-        if loop.last is not None:
-            loop.steps.append((loop.last, now))
-        loop.last = now
-        self._first = self._first or now
-        self._last = now
+        loop.pass_to(now, now)
         # An outer loop that goes round may be stopped: with a change, the inner one may be a part of what is compiled.
-        is_over = self._is_over(now) and all(self._loops[one].begun < FEW for one in self._inside[:-1])
+        is_over = self._is_over() and all(self._loops[one].begun < FEW for one in self._inside[:-1])
         if is_over or (number, loop.begun) == self._request.stop:
             self._stop = number, loop.begun
             self._keep(sys._getframe(1))
@@ -187,25 +195,26 @@ class WholeProgram:
         loop.begun += 1
 
     def _end(self, number: int) -> None:
-        loop, now = self._loops[number], self._moment()
-        if loop.last is not None:
-            loop.steps.append((loop.last, now))
-        loop.last = None
-        self._last = now
+        self._loops[number].pass_to(None, self._now())
         if number in self._inside:
             del self._inside[self._inside.index(number) :]
         if not self._inside:
             self._keep(sys._getframe(1))
 
-    def _moment(self) -> _Moment:
-        event = None
-        if "torch" in sys.modules and cuda_in_use():
-            event = event_now()
-        return _Moment(time.perf_counter(), event, self._compiles.count)
+    def _now(self) -> _Moment:
+        event = event_now() if "torch" in sys.modules and cuda_in_use() else None
+        self._last = _Moment(time.perf_counter(), event, self._compiles.count)
+        if self._first is None:
+            self._first = self._last
+            if self._request.precise:
+                # What the program sets before its loops is in force by now.
+                self._until_exit.enter_context(higher_precision([], double=False))
+        return self._last
 
-    def _is_over(self, now: _Moment) -> bool:
+    def _is_over(self) -> bool:
         assert self._first is not None
-        return now.seconds - self._first.seconds - self._compiles.seconds > self._request.seconds
+        assert self._last is not None
+        return self._last.seconds - self._first.seconds - self._compiles.seconds > self._request.seconds
 
     def _keep(self, frame: FrameType) -> None:
         """Keeps the names that a frame of the program and those that it is called from can see."""
@@ -223,8 +232,8 @@ class WholeProgram:
         values |= {path: torch.from_numpy(array.copy()) for path, array in walk.arrays.items()}
         numbers = {path: value for path, value in walk.plains.items() if is_number(value) and abs(value) < 2**63}
         floats = {path for path, value in numbers.items() if isinstance(value, float)}
-        exact = {path: torch.tensor(value) for path, value in numbers.items() if path not in floats}
-        values |= exact | {path: torch.tensor(numbers[path], dtype=torch.float64) for path in floats}
+        for path, value in numbers.items():
+            values[path] = torch.tensor(value, dtype=torch.float64 if path in floats else None)
         kept = {
             path.replace(WRAPPER, ""): value
             for path, value in values.items()
@@ -247,8 +256,7 @@ class WholeProgram:
         return call
 
     def _look(self, frame: FrameType) -> None:
-        now = self._moment()
-        self._first, self._last = self._first or now, now
+        self._now()
         self._calls += 1
         frames = list(program_frames(frame))
         for one in reversed(frames):
@@ -256,7 +264,7 @@ class WholeProgram:
             if place not in self._lines:
                 self._lines.add(place)
                 self._found |= {LoopSite(place[0], line): None for line in loops_around(one.f_code, place[1])}
-        if self._is_over(now) and self._calls > FEWEST_CALLS:
+        if self._is_over() and self._calls > FEWEST_CALLS:
             raise ProgramStopped
 
 
@@ -283,14 +291,6 @@ def _call(name: str, number: int, place: ast.stmt) -> ast.stmt:
     for node in ast.walk(call):
         ast.copy_location(node, place)
     return call
-
-
-def _step_time(step: tuple[_Moment, _Moment]) -> BlockTime:
-    first, last = step
-    seconds = last.seconds - first.seconds
-    if first.event is not None and last.event is not None:
-        seconds = first.event.elapsed_time(last.event) / 1000
-    return BlockTime(seconds, last.compiles - first.compiles)
 
 
 def _own_files() -> tuple[str, ...]:

@@ -117,11 +117,6 @@ def write_values(tensor: Tensor, value: Tensor) -> None:
         tensor.copy_(value)
 
 
-def is_grad(path: str) -> bool:
-    """Return True if it is the path of a gradient."""
-    return path.endswith(".grad")
-
-
 _Held = TypeVar("_Held")
 
 
@@ -220,10 +215,9 @@ class StateSnapshot:
         problems: list[ValueMismatch] = []
         for path, value in values.items():
             own = self.values.get(path)
-            if own is None and not path.startswith(("args", "kwargs")):
-                continue
             if own is None:
-                problems.append(ValueMismatch(path, "is not there"))
+                if path.startswith(("args", "kwargs")):
+                    problems.append(ValueMismatch(path, "is not there"))
             elif own.shape != value.shape:
                 problems.append(ValueMismatch(path, f"has shape {shape_of(own.shape)}, not {shape_of(value.shape)}"))
             elif own.dtype != value.dtype:
@@ -236,7 +230,11 @@ class StateSnapshot:
         """The state as it is at this moment: of the same objects, and of those that are bound to names since."""
         walk = self._walk_again()
         held, bound = (
-            {path: thing for path, thing in {**one.tensors, **one.arrays}.items() if gradients or not is_grad(path)}
+            {
+                path: thing
+                for path, thing in {**one.tensors, **one.arrays}.items()
+                if gradients or not path.endswith(".grad")
+            }
             for one in (self.walk, walk)
         )
         anew = {path for path, thing in bound.items() if held.get(path) is not thing}
@@ -264,14 +262,10 @@ class StateSnapshot:
     def is_other_than(self, other: StateSnapshot) -> bool:
         """Return True if more than gradients and floating-point tensors has changed, so that other code may run."""
         own, its = (one.values.keys() - {f"{path}.grad" for path in one.leaves()} for one in (self, other))
-        return (
-            self.plains != other.plains
-            or own != its
-            or any(
-                not (self.values[path].is_floating_point() or same_bits(self.values[path], other.values[path]))
-                for path in own
-            )
-        )
+        if self.plains != other.plains or own != its:
+            return True
+        exact = (path for path in own if not self.values[path].is_floating_point())
+        return not all(same_bits(self.values[path], other.values[path]) for path in exact)
 
     @property
     def fits(self) -> bool:
@@ -289,7 +283,7 @@ class StateSnapshot:
 def _plains(walk: ObjectWalk) -> dict[str, object]:
     """The plain values, and which tensors require a gradient."""
     # Of the gradients themselves, the backward pass decides.
-    requiring = [path for path, one in walk.tensors.items() if one.requires_grad and not is_grad(path)]
+    requiring = [path for path, one in walk.tensors.items() if one.requires_grad and not path.endswith(".grad")]
     return {**walk.plains, **{f"{path}.requires_grad": True for path in requiring}}
 
 

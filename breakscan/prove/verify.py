@@ -79,13 +79,13 @@ class _Work:
         watched = [str(path) for path in self.rewrites.files] if given is None else list(given.texts)
         self.verifier = Verifier(original, watched, self._progress)
         self.planned = Planned((), (), (), ())
-        self.applied: tuple[str, ...] = ()
-        self.not_applied: NotApplied | tuple[str, ...] | None = None
-        self.divergence: Divergence | None = None
-        self.interrupted = False
 
     def run(self) -> Verification:
         given = self.question.candidate
+        applied: tuple[str, ...] = ()
+        not_applied: NotApplied | tuple[str, ...] | None = None
+        divergence: Divergence | None = None
+        interrupted = False
         try:
             if given is not None:
                 self.verifier.prove(given)
@@ -94,13 +94,17 @@ class _Work:
                 ran = self.original.second.ask(CallRuns.executed, tuple(map(str, self.rewrites.files)))
                 self.planned = self.rewrites.plan({path: code.lines for path, code in ran.items()}, sites)
                 prove_together(self.verifier, self.rewrites, self.planned, self.question.each or self.question.apply)
-            if self.question.apply and (chosen := self._proved()) is not None:
-                self.applied, self.not_applied = write_candidate(chosen)
-            self.divergence = self.verifier.divergence(self.question.repro)
+            if self.question.apply:
+                chosen = self._proved()
+                if chosen is not None:
+                    applied, not_applied = write_candidate(chosen)
+                elif not self._held_back():
+                    not_applied = NotApplied.NONE_ACCEPTED
+            divergence = self.verifier.divergence(self.question.repro)
         except KeyboardInterrupt:
-            self.interrupted = True
-            if self.question.apply and not self.applied:
-                self.not_applied = NotApplied.INTERRUPTED
+            interrupted = True
+            if self.question.apply and not applied:
+                not_applied = NotApplied.INTERRUPTED
         about = self.original.about
         return Verification(
             argv=self.program.argv,
@@ -116,13 +120,13 @@ class _Work:
             unreached=self.planned.unreached,
             declined=self.planned.declined,
             notes=(*notes_of(about), *self.verifier.notes),
-            applied=self.applied,
-            not_applied=self.not_applied,
+            applied=applied,
+            not_applied=not_applied,
             held_back=self._held_back() if self.question.apply else (),
             breaks=self.original.compiled.metrics.breaks,
-            divergence=self.divergence,
-            compared=self.original.unrepeatable is None and not self.interrupted,
-            interrupted=self.interrupted,
+            divergence=divergence,
+            compared=self.original.unrepeatable is None and not interrupted,
+            interrupted=interrupted,
         )
 
     def _progress(self, step: MeasuringStep, label: str | None) -> None:
@@ -160,7 +164,6 @@ class _Work:
             together = self.rewrites.together(members, label) if len(members) > 1 else None
             chosen = list(filter(self._holds, [] if together is None else [self.verifier.prove(together)])) or good
         if not chosen:
-            self.not_applied = None if self._held_back() else NotApplied.NONE_ACCEPTED
             return None
         return self.verifier.candidates[max(chosen, key=lambda proof: proof.ratio.median if proof.ratio else 0.0).label]
 

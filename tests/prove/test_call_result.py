@@ -86,18 +86,11 @@ def test_higher_precision_is_without_autocast_and_tf32(double: bool, dtype: torc
 
 
 def test_what_is_passed_has_the_values_of_the_inputs_before_the_call() -> None:
-    passed, held, kept = torch.zeros(2), torch.zeros(2), torch.zeros(2)
-    state, inputs = StateSnapshot({"state": [passed, held, kept]}), StateSnapshot({"args": (passed, kept)})
+    passed, held, kept, counts = torch.zeros(2), torch.zeros(2), torch.zeros(2), {"n": 0}
+    state = StateSnapshot({"state": [passed, held, kept, counts]})
+    inputs = StateSnapshot({"args": (passed, kept, counts)})
     # The state of a later call.
     state.values |= {"state[0]": torch.ones(2), "state[2]": torch.ones(2)}
-    found = result_of(lambda: (passed.add_(1), held.add_(1)), False, [state, inputs])
-    assert set(found.changed) == {"args[0]", "state[0]", "state[1]"}
-
-
-def test_a_number_that_is_passed_is_that_of_the_inputs_before_the_call() -> None:
-    counts = {"step": 0}
-    state, inputs = StateSnapshot({"state": [counts]}), StateSnapshot({"args": (counts,)})
-    # The state of a later call.
-    state.plains["state[0]['step']"] = 1
-    found = result_of(lambda: counts.update(step=1), False, [state, inputs])
-    assert set(found.changed) == {"args[0]['step']", "state[0]['step']"}
+    state.plains["state[3]['n']"] = 1
+    found = result_of(lambda: (passed.add_(1), held.add_(1), counts.update(n=1)), False, [state, inputs])
+    assert set(found.changed) == {"args[0]", "state[0]", "state[1]", "args[2]['n']", "state[3]['n']"}

@@ -67,12 +67,9 @@ def test_code_that_moves_into_another_function_does_not_count() -> None:
         "    return z\n", "    return +z\n"
     )
     assert replaced_tests(BEFORE, after, SourceMap.of_change(BEFORE, after)) == []
-
-
-def test_functions_that_change_places_do_not_count() -> None:
     first, second = BEFORE.split("\n\n\n")
     after = f"{second}\n\n{first}\n"
-    assert replaced_tests(BEFORE, after, SourceMap.of_change(BEFORE, after)) == []
+    assert replaced_tests(BEFORE, after, SourceMap.of_change(BEFORE, after)) == [], "functions change places"
 
 
 CODE = """\
@@ -112,9 +109,10 @@ def g(a, b):
         pytest.param("x = 1", "x = 2", set(), True, id="outside of functions"),
         pytest.param("import os", "import sys", {1}, True, id="an import"),
         pytest.param("return b", "b += 1; return b", {19}, True, id="two statements on a line"),
+        pytest.param("import os\n\n", "import os\n# a comment\n", {1}, None, id="a comment is no code"),
     ],
 )
-def test_whether_changed_code_ran(old: str, new: str, executed: set[int], ran: bool) -> None:
+def test_whether_changed_code_ran(old: str, new: str, executed: set[int], ran: bool | None) -> None:
     after = CODE.replace(old, new, 1)
     assert changed_code_ran(after, SourceMap.of_change(CODE, after), executed) is ran
 
@@ -167,8 +165,3 @@ def test_new_code_that_did_not_run_is_named(tmp_path: Path, code: str, named: li
     with ExecutedCode([path]).noted(closely=True) as ran:
         names["f"](1)
     assert unrun_code(before, after, ran.found()[path]) == named
-
-
-def test_a_comment_is_no_code() -> None:
-    after = CODE.replace("import os\n\n", "import os\n# a comment\n")
-    assert changed_code_ran(after, SourceMap.of_change(CODE, after), {1}) is None

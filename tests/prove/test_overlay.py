@@ -151,17 +151,6 @@ def test_outcomes_are_recorded_and_nothing_changes(tmp_path: Path) -> None:
     }
 
 
-def test_lines_and_names_of_functions_stay(tmp_path: Path) -> None:
-    path = str(tmp_path / "it.py")
-    plain, recorded = plain_code(TEXT, path), recording_code(TEXT, path)
-
-    def functions(code: Any) -> list[tuple[str, int]]:
-        inner = [one for one in code.co_consts if isinstance(one, type(code))]
-        return [(code.co_name, code.co_firstlineno), *(each for one in inner for each in functions(one))]
-
-    assert functions(recorded) == functions(plain)
-
-
 def test_instructions_without_a_line_end_no_run(tmp_path: Path) -> None:
     path = str(tmp_path / "it.py")
     scope: dict[str, Any] = {}
