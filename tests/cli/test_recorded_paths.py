@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
-from hypothesis import strategies as st
 
-from breakscan.__main__ import main
 from breakscan.explanation.from_recording import Relocation
 from breakscan.recording.recording import RecordingWriter
 from breakscan.recording.session import FORMAT, MANIFEST, SOURCES, Manifest
@@ -295,126 +291,3 @@ def test_a_version_of_breakscan_that_steers_the_terminal(breakscan: Run, project
         done = breakscan(*arguments)
         assert done.status == 2
         assert "\x1b" not in done.err
-
-
-NASTY_PATHS = [
-    "outside/secret.py",
-    "outside/passwd",
-    "project/../outside/secret.py",
-    "project/linked/secret.py",
-    "project/linked.py",
-    "project/notes.txt",
-    "project/pipe.py",
-    "project/zero.py",
-    "project",
-    "",
-]
-NASTY_VALUES = [
-    "",
-    "\0",
-    "\ud800",
-    "\udcff.py",
-    "a" * 5000,
-    "/" * 5000,
-    "<string>",
-    "<frozen x>",
-    "C:\\secret.py",
-    "../outside/secret.py",
-    "~/secret.py",
-    "/dev/zero",
-    "/proc/self/environ",
-    "\x1b[2J</script>[red]",
-    -1,
-    0,
-    10**30,
-    1e308,
-    None,
-    True,
-    [],
-    {},
-]
-
-
-@pytest.fixture(scope="module")
-def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    folder = tmp_path_factory.mktemp("hostile")
-    before = os.getcwd()
-    for name in ("outside", "project"):
-        (folder / name).mkdir()
-    for name in ("outside/secret.py", "outside/passwd", "project/notes.txt"):
-        (folder / name).write_text(SECRET, encoding="utf-8")
-    (folder / "project" / "linked").symlink_to(folder / "outside")
-    (folder / "project" / "linked.py").symlink_to(folder / "outside" / "secret.py")
-    (folder / "project" / "zero.py").symlink_to("/dev/zero")
-    os.mkfifo(folder / "project" / "pipe.py")
-    os.chdir(folder / "project")
-    yield folder
-    os.chdir(before)
-
-
-fuzz = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
-seeds = st.integers(0, 2**32 - 1)
-
-
-def changed(value: Any, chance: random.Random, values: list[Any], share: float) -> Any:
-    """The same with a share of its leaves replaced."""
-    if isinstance(value, list):
-        return [changed(item, chance, values, share) for item in value]
-    if isinstance(value, dict):
-        return {key: changed(item, chance, values, share) for key, item in value.items()}
-    if value == PROGRAM and chance.random() < 0.9:
-        return chance.choice(values[: len(NASTY_PATHS)])
-    if chance.random() >= share:
-        return value
-    return chance.choice([one for one in values if type(one) is type(value)] or values)
-
-
-def reported(made: Path, capfd: pytest.CaptureFixture[str], format_: str) -> None:
-    capfd.readouterr()
-    status = main(["report", "--format", format_, str(made)])
-    told = capfd.readouterr()
-    assert status in (0, 2), told.err
-    assert "Traceback" not in told.err
-    assert CANARY not in told.out + told.err
-
-
-@fuzz
-@given(seeds, st.sampled_from(EXPLAIN.names), st.sampled_from([0.0, 0.01, 0.1, 0.5]))
-@example(0, "html", 0.0)
-def test_recordings_with_anything_in_them(
-    hostile: Path, capfd: pytest.CaptureFixture[str], seed: int, format_: str, share: float
-) -> None:
-    chance = random.Random(seed)
-    values = [*(str(hostile / path) for path in NASTY_PATHS), *NASTY_VALUES]
-    made = recording(hostile, PROGRAM)
-    try:
-        (file,) = made.glob("*.jsonl")
-        lines = [changed(json.loads(line), chance, values, share) for line in file.read_text().splitlines()]
-        file.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
-        if chance.random() < 0.3:
-            manifest = json.loads((made / MANIFEST).read_text(encoding="utf-8"))
-            changes = changed(manifest, chance, values, share)
-            (made / MANIFEST).write_text(json.dumps({**changes, "format": FORMAT}), encoding="utf-8")
-        reported(made, capfd, format_)
-    finally:
-        shutil.rmtree(made)
-
-
-@fuzz
-@given(seeds, st.sampled_from(EXPLAIN.names), st.sampled_from([0.0, 0.01, 0.1, 0.5]))
-def test_logs_with_anything_in_them(
-    hostile: Path, capfd: pytest.CaptureFixture[str], seed: int, format_: str, share: float
-) -> None:
-    chance = random.Random(seed)
-    values = [*(str(hostile / path) for path in NASTY_PATHS), *NASTY_VALUES]
-    lines = []
-    for line in LOG.read_text(encoding="utf-8").split("\n"):
-        head, brace, data = line.partition("] {")
-        if brace and not line.startswith("\t"):
-            line = f"{head}] {json.dumps(changed(json.loads('{' + data), chance, values, share))}"
-        elif chance.random() < share:
-            line = f"\t{chance.choice([one for one in values if type(one) is str and one.isprintable()])}"
-        lines.append(line.replace(PROGRAM, values[seed % len(NASTY_PATHS)]))
-    made = hostile / "trace.log"
-    made.write_text("\n".join(lines), encoding="utf-8")
-    reported(made, capfd, format_)

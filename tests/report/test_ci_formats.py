@@ -211,20 +211,15 @@ def test_gitlab_paths_are_relative_to_the_checkout(checkout: Path, monkeypatch: 
     assert one["location"]["path"] == "model.py"
 
 
-def test_a_run_is_reported_too() -> None:
-    text = made.written("gitlab", made.explanation())
-    parsed("gitlab", text)
-    assert made.BREAK.site.path in text
-
-
+@pytest.mark.parametrize("format_", ["gitlab", "sarif"])
 @settings(max_examples=8, deadline=None)
 @given(STRINGS)
 @example([*NASTY])
-def test_whatever_the_strings_are_readers_can_read_it(strings: list[str]) -> None:
+def test_whatever_the_strings_are_readers_can_read_it(format_: str, strings: list[str]) -> None:
     found = poisoned(result(EAGER, SPLIT, BEHIND, errors=(UNPARSED,)), strings)
     told = poisoned(made.explanation(), strings)
-    read("gitlab", found)
-    parsed("gitlab", made.written("gitlab", told))
+    read(format_, found)
+    parsed(format_, made.written(format_, told))
 
 
 def test_the_headline_comes_first_as_plain_lines() -> None:
@@ -242,11 +237,6 @@ def test_a_break_is_an_annotation_on_its_span() -> None:
         "graph ends here. Block.forward runs as plain Python, without a graph: the break is inside a loop. Takes: "
         f"{made.PRICE.words}. Instead: keep the 0-d tensor: y * y.sum() works as well"
     )
-
-
-def test_a_break_in_a_library_is_shown_on_the_line_that_leads_there() -> None:
-    (line,) = (line for line in annotated(made.explanation()) if "lib/attention.py" in line)
-    assert line.startswith("::warning title=Data-dependent branching,file=src/model.py,line=3,endLine=3::")
 
 
 def test_what_github_would_drop_is_folded_in_the_log() -> None:

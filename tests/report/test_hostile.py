@@ -17,7 +17,6 @@ import pytest
 from hostile import NASTY, STRINGS, poisoned
 from hypothesis import example, given, settings
 from report_results import BEHIND, EAGER, SPLIT, UNPARSED, report, result, text_of
-from sarif_validity import validate_sarif
 
 import breakscan
 from breakscan.report.explain import ExplainReport
@@ -73,38 +72,6 @@ def test_json_is_valid_and_keeps_every_string(strings: list[str]) -> None:
     expected = poisoned(made.explanation(), strings)
     assert data["breaks"][0]["reason"] == expected.breaks[0].reason
     assert data["compiles"][0]["guards"][0]["text"] == expected.compiles[0].guards[0].text
-
-
-@hostile
-@given(STRINGS)
-@example(list(NASTY))
-def test_sarif_is_valid_and_printable(strings: list[str]) -> None:
-    rules = [rule for rule in made.LIBRARY if rule.id == EAGER.rule]
-    poisoned_rules = {rule.id: poisoned(rule, strings) for rule in rules}
-    library = AnyRule(poisoned_rules[EAGER.rule])
-    for written in (checked("sarif", strings, library=library), explained("sarif", strings)):
-        assert written.isascii()
-        log = json.loads(written)
-        validate_sarif(log)
-        for said in messages_of(log):
-            assert not STEERING.search(said)
-
-
-class AnyRule:
-    """A library that knows one rule, under every name."""
-
-    def __init__(self, rule: Any) -> None:
-        self.rule = rule
-
-    def get(self, word: str) -> Any:
-        return self.rule
-
-
-def messages_of(data: Any) -> list[str]:
-    if isinstance(data, dict):
-        own = [value["text"] for key, value in data.items() if key in ("message", "shortDescription")]
-        return own + [said for value in data.values() for said in messages_of(value)]
-    return [said for item in data for said in messages_of(item)] if isinstance(data, list) else []
 
 
 @hostile

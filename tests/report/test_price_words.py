@@ -54,11 +54,3 @@ def test_calls_that_run_eager_are_called_that() -> None:
     assert calls.words == "1.2 ms a call eager, 10 calls"
     assert replace(calls, passes=1).words == "1.2 ms eager in the only call that was timed"
     assert "1.2 ms a call eager" in written("terminal", explanation(breaks=[], frames=[replace(FRAME, price=calls)]))
-
-
-@pytest.mark.parametrize("format_", ["terminal", "json", "markdown", "github", "sarif"])
-def test_formats_have_the_same_words(format_: str) -> None:
-    price = replace(PRICE, waits=False)
-    text = " ".join(written(format_, explanation(breaks=[replace(SPLITS, price=price)], frames=[])).split())
-    assert "1.2 ms a pass between graphs, 340 passes; 900 ms to compile what follows it" in text
-    assert "could save" not in text

@@ -73,17 +73,6 @@ cache-dir = "build/kept"
     )
 
 
-def test_the_nearest_file_with_a_table_counts(project: Path) -> None:
-    outer = write(project, "[tool.breakscan]\nfullgraph = true\n")
-    inner = project / "packages" / "model"
-    inner.mkdir(parents=True)
-    write(inner, "[project]\nname = 'model'\n")
-    assert load_settings(inner / "src").config_file == outer
-    nearest = write(inner.parent, "[tool.breakscan]\n")
-    assert load_settings(inner / "src").config_file == nearest
-    assert load_settings(inner).root == inner.parent
-
-
 def test_options_replace_and_exclude_and_ignore_add(project: Path) -> None:
     write(project, '[tool.breakscan]\nregions = "all"\nselect = ["BRK1"]\nignore = ["BRK101"]\nexclude = ["a.py"]\n')
     settings = load_settings(project, regions="roots", exclude=("b.py",), ignore=("BRK1",), fullgraph=None)
