@@ -42,6 +42,8 @@ def unread(trees: Iterable[ast.Module]) -> set[str]:
     nodes = [node for tree in kept for node in ast.walk(tree)]
     read = {node.attr for node in nodes if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)}
     read |= {name for node in nodes if isinstance(node, ast.MatchClass) for name in node.kwd_attrs}
+    picked = (node.args[1:] for node in nodes if isinstance(node, ast.Call) and ast.unparse(node.func) == "picked")
+    read |= {name for given in picked for one in given for name in str(getattr(one, "value", "")).split()}
     return {f"{owner}.{name}" for tree in kept for owner, name in fields(tree) if name not in read}
 
 

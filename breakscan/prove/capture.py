@@ -233,7 +233,7 @@ class LaterCalls:
         return True
 
     def kept(self) -> list[dict[str, Any]]:
-        """What is kept of each call: its callable, arguments and modes, and what differs of the state."""
+        """The parts of each call that are kept: its callable, arguments and modes, and what differs of the state."""
         # Only what any process can read is kept.
         with contextlib.suppress(Exception):
             if self._last is not None:

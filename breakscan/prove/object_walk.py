@@ -180,7 +180,7 @@ class ObjectWalk:
     def _keep(
         self, get: Callable[[], Any], put: Callable[[Any], object], is_same: Callable[[Any, Any], bool], *value: object
     ) -> None:
-        """What ``get`` returns, or the value that it is known to return, is to be put back."""
+        """The value that ``get`` returns, or is known to return, is to be put back."""
         content = value[0] if value else get()
 
         def undo() -> bool:

@@ -136,12 +136,12 @@ def environment_of(about: Description | None, device: str | None) -> dict[str, s
 
 def other_calls(about: Description, baseline: Description) -> str | None:
     """The first difference of the calls of a process from those of the baseline: ``other calls: 2 × f, not 3 × f``."""
-    aspects: dict[str, Callable[[CapturedCalls], str]] = {
-        "other calls": lambda one: f"{one.calls} × {one.name}",
-        "other modes": lambda one: "; ".join(one.modes),
-        "another backward": lambda one: str(one.backward),
-    }
-    for aspect, words in aspects.items():
+    aspects: tuple[tuple[str, Callable[[CapturedCalls], str]], ...] = (
+        ("other calls", lambda one: f"{one.calls} × {one.name}"),
+        ("other modes", lambda one: "; ".join(one.modes)),
+        ("another backward", lambda one: str(one.backward)),
+    )
+    for aspect, words in aspects:
         here, there = (", ".join(map(words, each.callables)) for each in (about, baseline))
         if here != there:
             return f"{aspect}: {here}, not {there}"

@@ -266,7 +266,7 @@ class Original:
         return Observation(ObservationKind.OTHER_VALUES, details=tuple(problems)) if problems else None
 
     def other_start(self, worker: Worker) -> CallStart:
-        """What differs in a worker before the first calls, without what already differs between the two."""
+        """The differences in a worker before the first calls, without those that are there between the two."""
         starts = zip(*self._starts, worker.ask(CallRuns.start), strict=False)
         return {
             key: its[key]

@@ -183,7 +183,7 @@ class EndValues:
         """False where there is nothing to compare, or where values depend on the random numbers of compiled code."""
 
     def difference(self, distances: Mapping[str, float]) -> str | None:
-        """What differs most, or how few values are there, in words; None if all is equal, or cannot be compared."""
+        """The greatest difference, or how few values are there, in words; None if all is equal or not compared."""
         if not self.is_possible:
             return None
         there = sum(path in distances for path in self._floats)

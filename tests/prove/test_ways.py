@@ -7,8 +7,6 @@ from typing import Any
 from unittest import mock
 
 import pytest
-import torch
-from torch._dynamo.eval_frame import OptimizeContext
 
 from breakscan.prove.bench import (
     OWN,
@@ -28,6 +26,8 @@ from breakscan.prove.faster import Ratio
 from breakscan.prove.observation import NothingToMeasure
 from breakscan.prove.process import choice_of
 from breakscan.prove.protocol import Choices
+
+torch = pytest.importorskip("torch")
 
 MODES = ("default", "lite", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune")
 
@@ -49,7 +49,8 @@ def run(choices: Choices, own: dict[str, Any] | None = None, **wanted: Any) -> t
         options = own if variant.options is None else variant.options
         if options is None or options.get("backend") == "mine":
             return None
-        with mock.patch.object(OptimizeContext, "__call__", OptimizeContext.__call__):
+        context = torch._dynamo.eval_frame.OptimizeContext
+        with mock.patch.object(context, "__call__", context.__call__):
             hook = CompileHook(lambda captured: captured.compiled)
             hook.install(torch)
             return choice_of(hook.context_of(lambda: None, options), choices.cuda)

@@ -207,7 +207,7 @@ _READ: Mapping[str, Callable[[Any], Any]] = {
     "promotes": tuple,
     "gradient": Gradient,
 }
-"""What makes a fact of its JSON, where that is another."""
+"""The function that makes a fact of its JSON, where that is another."""
 
 
 def _happens(often: Often | None, never_in: frozenset[str] | None, forms: Collection[str]) -> bool | None:
