@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import builtins
 import contextlib
+import itertools
 import os
 import re
 import sys
@@ -34,6 +35,7 @@ from breakscan.prove.object_walk import OF_DYNAMO, ObjectWalk, is_own
 from breakscan.prove.overlay import plain_code
 from breakscan.prove.protocol import (
     FLOAT,
+    IN_STEP,
     BlockList,
     BlockTime,
     CallableBlocks,
@@ -44,7 +46,7 @@ from breakscan.prove.protocol import (
 )
 from breakscan.prove.state import is_number, plain, plain_copy, read_file, write_file
 from breakscan.prove.step_timer import event_now
-from breakscan.prove.torch_state import cuda_in_use, higher_precision, plain_modes, torch, wait_for_device
+from breakscan.prove.torch_state import cuda_in_use, plain_modes, torch, wait_for_device
 from breakscan.prove.user_loop import loops_around
 
 if TYPE_CHECKING:
@@ -59,6 +61,12 @@ FEW = 3
 """Iterations of a loop up to which one in it may be stopped."""
 MOST_CALLABLES = 16
 """Those whose blocks are looked at."""
+INDUCTOR = "_TorchCompileInductorWrapper"
+"""The class of torch whose objects compile a graph by Inductor."""
+MOST_KEPT = 512
+"""Values of steps that are kept."""
+MOST_ELEMENTS = 2**22
+"""Elements of such a value."""
 WRAPPER = "._orig_mod"
 """The attribute in which ``torch.compile`` keeps a module that it was given."""
 PRINTED = "printed "
@@ -112,6 +120,8 @@ class WholeProgram:
         self._first: _Moment | None = None
         self._last: _Moment | None = None
         self._names: dict[str, Any] = {}
+        self._of_steps: dict[str, Any] = {}
+        """The mean and the root mean square of the values that the names of a loop hold, step by step."""
         self._backward = False
         self._stop: tuple[int, int] | None = None
         self._compiles = CompileClock()
@@ -136,9 +146,8 @@ class WholeProgram:
         self._until_exit.enter_context(self._compiles)
         if self._request.eager:
             torch.compiler.set_stance("force_eager")
-        if self._request.precise:
-            # cuBLAS and cuDNN read it, whatever the program sets.
-            os.environ["NVIDIA_TF32_OVERRIDE"] = "0"
+        if self._request.graphs_only and hasattr(torch, INDUCTOR):
+            setattr(getattr(torch, INDUCTOR), "__call__", lambda _, graph, inputs, **options: graph.forward)  # noqa: B010
         if not self._loops:
             self._hook.install(dynamo)
 
@@ -179,6 +188,8 @@ class WholeProgram:
     # -- what the program calls ---------------------------------------------------------------------------------------
 
     def _step(self, number: int) -> None:
+        if self._request.graphs_only:
+            self._keep_step(number, sys._getframe(1))
         loop, now = self._loops[number], self._now()
         if number in self._inside:
             del self._inside[self._inside.index(number) + 1 :]
@@ -206,15 +217,31 @@ class WholeProgram:
         self._last = _Moment(time.perf_counter(), event, self._compiles.count)
         if self._first is None:
             self._first = self._last
-            if self._request.precise:
-                # What the program sets before its loops is in force by now.
-                self._until_exit.enter_context(higher_precision([], double=False))
         return self._last
 
     def _is_over(self) -> bool:
         assert self._first is not None
         assert self._last is not None
         return self._last.seconds - self._first.seconds - self._compiles.seconds > self._request.seconds
+
+    def _keep_step(self, number: int, frame: FrameType) -> None:
+        """Keeps what the names of a loop hold, also in a container."""
+        if len(self._of_steps) > MOST_KEPT:
+            return
+        held = {name: value for name, value in frame.f_locals.items() if not name.startswith(("_", "@"))}
+        for name, value in list(held.items()):
+            if type(value) in (list, tuple, dict):
+                inner = value.items() if isinstance(value, dict) else enumerate(value)
+                held |= {f"{name}[{key!r}]": one for key, one in itertools.islice(inner, FEW)}
+        with plain_modes():
+            for name, value in held.items():
+                # Some kinds of tensors, such as sparse ones, have no mean.
+                with contextlib.suppress(RuntimeError):
+                    values = plain(value) if isinstance(value, torch.Tensor) else None
+                    if values is not None and values.is_floating_point() and 0 < values.numel() <= MOST_ELEMENTS:
+                        kept = values.detach().double()
+                        path = f"{name}{IN_STEP}{self._loops[number].begun} of loop {number}"
+                        self._of_steps[path] = torch.stack([kept.mean(), kept.square().mean().sqrt()]).cpu()
 
     def _keep(self, frame: FrameType) -> None:
         """Keeps the names that a frame of the program and those that it is called from can see."""
@@ -239,6 +266,7 @@ class WholeProgram:
             for path, value in values.items()
             if not any(name in path for name in OF_DYNAMO)
         }
+        kept |= self._of_steps
         if not any(value.is_floating_point() for value in kept.values()):
             printed = dict(_printed())
             return {**kept, **printed}, set(printed)

@@ -69,13 +69,14 @@ class LoopSite:
 class RunRequest:
     """A run of the whole program.  Without ``loops``, those around its compiled calls are looked for; else their steps
     are timed.  It is stopped after ``seconds`` from the first step, without those of compiling, or where ``stop`` says:
-    the number of a loop, and its iterations until then.  ``precise`` asks for no TF32 and no autocast."""
+    the number of a loop, and its iterations until then.  ``graphs_only`` asks for graphs that Inductor
+    does not compile, and for the values of each step."""
 
     loops: tuple[LoopSite, ...] = ()
     seconds: float = 3600.0
     stop: tuple[int, int] | None = None
     eager: bool = False
-    precise: bool = False
+    graphs_only: bool = False
 
 
 @dataclass(frozen=True)
@@ -107,6 +108,8 @@ class RunReport:
     """The files of the user's own modules that were loaded."""
 
 
+IN_STEP = " in step "
+"""A part of the paths of values that a loop holds while it runs, which it does not where it is compiled."""
 FLOAT = "float"
 """The dtype of Python's floats."""
 

@@ -20,7 +20,7 @@ from breakscan.prove.faster import Ratio, Rounds
 from breakscan.prove.original import explained
 from breakscan.prove.process import WorkerProcess
 from breakscan.prove.program_run import WholeProgram
-from breakscan.prove.protocol import FLOAT, BlockTime, Description, LoopSite, RunReport, RunRequest
+from breakscan.prove.protocol import FLOAT, IN_STEP, BlockTime, Description, LoopSite, RunReport, RunRequest
 from breakscan.prove.tuning import RunFigures, Texts
 from breakscan.prove.worker import OutOfTime, Worker, WorkerError, Workers
 from breakscan.source.paths import display_path
@@ -182,20 +182,23 @@ class EndValues:
         self.is_possible = bool(self._floats) and statistics.median(map(self._of, self._floats)) < RANDOM
         """False where there is nothing to compare, or where values depend on the random numbers of compiled code."""
 
-    def difference(self, distances: Mapping[str, float]) -> str | None:
-        """The greatest difference, or how few values are there, in words; None if all is equal or not compared."""
+    def difference(self, distances: Mapping[str, float], room: float = ROOM) -> str | None:
+        """The path of the value that differs most, with how far it does, or how few values are there; None if they are
+        equal, or cannot be compared.  ``room`` is the number of tolerances that they may be apart."""
         if not self.is_possible:
             return None
-        there = sum(path in distances for path in self._floats)
-        if there < FEWEST * len(self._floats):
-            return f"{there} of {len(self._floats)} values are there at the end of the run"
-        times = {path: distances[path] / (self._allowed(path) or TINY) for path in self._dtypes if path in distances}
+        kept = [path for path in self._floats if IN_STEP not in path]
+        there = sum(path in distances for path in kept)
+        if there < FEWEST * len(kept):
+            return f"{there} of {len(kept)} values are there at the end of the run"
+        allowed = {path: self._allowed(path, room) or TINY for path in self._dtypes if path in distances}
+        times = {path: distances[path] / most for path, most in allowed.items()}
         at = max(times, key=times.__getitem__, default="")
         is_equal = times.get(at, 0.0) <= 1
-        return None if is_equal else f"{at} differs by {distances[at]:.2g} (allowed {self._allowed(at):.2g})"
+        return None if is_equal else f"{at} differs by {distances[at]:.2g} (allowed {allowed[at]:.2g})"
 
-    def _allowed(self, path: str) -> float:
-        return max(ROOM * TOLERATED.get(self._dtypes[path], 0.0), USUAL * self._of(path))
+    def _allowed(self, path: str, room: float) -> float:
+        return max(room * TOLERATED.get(self._dtypes[path], 0.0), USUAL * self._of(path))
 
     def _of(self, path: str) -> float:
         return max((one.get(path, 0.0) for one in self.noise), default=0.0)

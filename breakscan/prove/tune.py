@@ -1,23 +1,24 @@
 """The pipeline of ``tune``: from a program to the fastest equal one that can be found in some time, as a patch.
 
-Each change is tried in a run of the whole program, up to the same step, on top of the best one so far: it is kept if
-the program computes the same and is faster, or breaks and recompiles less and is no slower.  Then what does not help is
-left out again, and the best program is proved as ``verify`` does, and timed in turns with the program as it is.
+Each change is tried in a run of the whole program, up to the same step.  First come programs with fewer problems: they
+are looked for in runs in which graphs are not compiled, as those take seconds.  The first one that is not slower is
+proved as ``verify`` does, and timed in turns with the program as it is.  In the time that is left, modes and parts are
+tried on top of it, and proved in the same way.
 """
 
 from __future__ import annotations
 
 import contextlib
-import functools
 import itertools
 import math
 import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import partial
 from pathlib import Path
 
 from breakscan.fix.planner import LAST_RESORT, WantedRewrites
@@ -35,8 +36,8 @@ from breakscan.prove.probe import text_of
 from breakscan.prove.proof import NotApplied, Proof, ProofVerdict, VariedDifference
 from breakscan.prove.protocol import RunRequest
 from breakscan.prove.rewrites import Rewrites, diff_of, of_texts
-from breakscan.prove.runs import EndValues, Run, Runs, ratio_of, step_loop
-from breakscan.prove.tune_changes import changes_of
+from breakscan.prove.runs import ROOM, EndValues, Run, Runs, ratio_of, step_loop
+from breakscan.prove.tune_changes import FASTER, SOLVING, Changes, changes_of
 from breakscan.prove.tune_regions import NOT_COMPILED, TunedProgram
 from breakscan.prove.tuning import (
     Best,
@@ -66,17 +67,20 @@ MORE = 60.0
 CLEARLY = 1.05
 """The ratio from which on a single run counts as faster."""
 NOISE = 1.1
-"""The ratio that two single runs of one program are taken to show, where they were not compared."""
+"""The ratio that two single runs of one program are taken to show."""
 SLOWER = 1.25
 """The ratio by which a single run with fewer problems may look slower: breaks cost more on other devices and sizes."""
 RUNS = 5
 """Runs that the proof and the last comparison take, about."""
 AT_MOST = 0.6
 """Of the time that is left, that is kept for them."""
-QUICK = 0.05
-"""Of the time that there is: the program as it is runs a second time if a run takes no more."""
 FOR_EAGER = 1.2
 """The ratio from which on it is better not to compile at all: more steps would make up for a smaller one."""
+NOTHING_COMPILED = "nothing is compiled with it"
+SAME = 0.1
+"""The times of the tolerance of an operation that values may be apart which the same operations compute."""
+FAR = 500.0
+"""Those from which on a difference is none of rounding, whatever the compiled calls compute."""
 PAIRS = 3
 """Runs of both programs in turns at the end, if there is time."""
 MOST_PAIRS = 9
@@ -163,11 +167,19 @@ class _Made:
         """The kind of its last change."""
         return self.changes[-1].kind if self.changes else RemedyKind.EDIT
 
+    @property
+    def problems(self) -> tuple[int, int]:
+        return self.run.figures(None).problems
+
     def __len__(self) -> int:
         return len(self.edits) + len(self.changes)
 
 
 _WEIGHED = {ObservationKind.MORE_BREAKS, ObservationKind.MORE_EAGER, ObservationKind.MORE_RECOMPILES}
+_SEVERAL = (RemedyKind.SHAPES, RemedyKind.CONSTRUCT)
+"""The kinds of changes that are tried together where they do not help by themselves."""
+_SAME_OPERATIONS = (RemedyKind.SETTING, RemedyKind.SHAPES, RemedyKind.REGION)
+"""The kinds of changes with which a program computes the same operations in the same order."""
 _SAME = Ratio(1.0, 1 / NOISE, NOISE)
 """Two runs of one program, where they were not compared."""
 
@@ -199,18 +211,16 @@ class _Tune:
         self._say = say
         self._began = time.monotonic()
         self.tried: list[Trial] = []
-        self.seen: dict[tuple[tuple[str, str], ...], _Made | None] = {}
-        """The programs that were tried, by their texts; None for one that did not hold."""
-        self.refused: list[Texts] = []
-        """Those that the proof or the last comparison refused."""
+        self.seen: set[tuple[tuple[str, str], ...]] = set()
+        """The texts of the programs that were tried."""
+        self.barred: list[Candidate] = []
+        """The edits of programs that the proof refused."""
         self.files: dict[Path, None] = {}
         """Those with problems."""
         self.notes: list[str | Observation] = []
-        self.not_compiled: ProgramChange | None = None
-        self.wall = 0.0
-        """Seconds that a run of the program as it is takes, with those of its process."""
-        self.loop: int | None = None
         self.eager: Run | None = None
+        self.loop: int | None = None
+        self.result: Best | None = None
         self.number = 0
         self.of = 0
 
@@ -232,55 +242,57 @@ class _Tune:
         self.runs.originals = self.texts = {path: text for path in files if (text := text_of(path)) is not None}
         self.runs.loops = tuple(one for one in self.look.report.found if one.path in self.texts)
         self.base = self.look
-        self.best = _Made(self.base)
+        self.best = self.chosen = _Made(self.base)
         self._keep(0.0)
         if error:
             raise self._failed(error)
-        self.say(TuneStep.BASELINE)
-        result: Best | None = None
         interrupted = False
         try:
             self._baseline()
-            self._climb()
-            self._leave_out()
-            self._try_eager()
-            result = self._proved()
+            self._solve()
+            self._speed_up()
         except KeyboardInterrupt:
             interrupted = True
-            result = self._result(self.best) if len(self.best) else None
+            if self.result is None and len(self.best):
+                self.chosen, self.result = self.best, self._result(self.best)
         except OutOfTime:
             # Only the program as it is was running.
             self.notes.append(f"nothing could be tried: {NO_TIME}")
-        return self._tuning(result, interrupted)
+        return self._tuning(interrupted)
 
     def _failed(self, error: str) -> WorkerError:
         """The error of a program that fails as it is, with a change with which it runs, if there is one."""
-        for edits, changes in ((self._planned(), ()), *(((), (one,)) for one in self._changes())):
-            made = _Made(self.look, tuple(edits), changes, self._texts_of(edits, changes) or {})
-            self.say(TuneStep.TRY, ", ".join(made.names))
-            with contextlib.suppress(WorkerError, OutOfTime):
-                if made.texts and NOT_COMPILED not in made.names:
-                    self._run(made.texts, RunRequest(seconds=self.longest))
-                    return WorkerError(f"{error.splitlines()[0]}; it runs to its end with {', '.join(made.names)}")
+        for edits, changes in self._options(self.best):
+            plan = self._plan(edits, changes)
+            if plan is not None:
+                self.say(TuneStep.TRY, ", ".join(plan.names))
+                with contextlib.suppress(WorkerError, OutOfTime):
+                    self._run(plan.texts, RunRequest(seconds=self.longest))
+                    return WorkerError(f"{error.splitlines()[0]}; it runs to its end with {', '.join(plan.names)}")
         return WorkerError(error)
 
     def _baseline(self) -> None:
-        """Times the program as it is, and without the compiler."""
+        """Runs the program as it is, without the compiler, and with graphs that Inductor does not compile."""
+        self.say(TuneStep.BASELINE)
         self.base = self._run({}, RunRequest(seconds=self.longest), keep=True)
         self.request = RunRequest(stop=self.base.report.stop)
         self.loop = step_loop(self.base.report.loops)
-        self.best = _Made(self.base)
-        self.wall = self.base.seconds
-        again = self._run({}, self.request, self.base) if self.wall < QUICK * self.question.seconds else None
+        self.best = self.chosen = _Made(self.base)
         self.say(TuneStep.EAGER)
         compares = any(one.name == EXACT for problem in self.look.explanation.problems for one in problem.remedies)
         self.eager = self._run({}, replace(self.request, eager=True), self.base, keep=compares)
-        self.comparison = EndValues([one.distances for one in (again, self.eager) if one], self.base.dtypes)
-        self.same = None if again is None else ratio_of(self.base, again, self.loop)
+        self.comparison = EndValues([self.eager.distances], self.base.dtypes)
+        self._keep_for_proof()
+        if self.best.problems != (0, 0):
+            self.plain_request = replace(self.request, graphs_only=True)
+            self.plain = self._run({}, self.plain_request, keep=True)
+            noise = self._run({}, self.plain_request, self.plain).distances
+            self.plain_values = EndValues([noise], self.plain.dtypes)
+
+    def _keep_for_proof(self) -> None:
+        """Keeps time for the proof: a change that was tried and not proved is more than one that was not tried."""
         left = self._left(0.0)
-        # A change that was tried and not proved is more than one that was not tried.
-        most = max(0.0, min(AT_MOST * left, left - RUNS * self.wall))
-        self._keep(min(most, max(FOR_PROOF * left, RUNS * self.wall)))
+        self._keep(min(AT_MOST * left, max(FOR_PROOF * left, RUNS * self.base.seconds)))
 
     def _keep(self, seconds: float) -> None:
         """Keeps seconds of the time for later: until then, processes are ended when the others are over."""
@@ -293,86 +305,138 @@ class _Tune:
         longest = SLOWEST * self.look.report.run_seconds + 2 * MORE
         return self.runs.run(texts, request, longest, None if cold else self.look, known, keep)
 
-    # -- trying -------------------------------------------------------------------------------------------------------
+    # -- fewer problems -----------------------------------------------------------------------------------------------
 
-    def _climb(self) -> None:
-        """Tries changes on top of the best program, and those of its own problems, until there is nothing more."""
-        known = {NOT_COMPILED}
-        while True:
-            self._try_edits(known)
-            suggested = self._changes()
-            self.not_compiled = next((one for one in suggested if one.name == NOT_COMPILED), self.not_compiled)
-            changes = [one for one in suggested if one.name not in known]
-            self.of = self.number + len(changes)
-            was = self.best
-            for change in changes:
-                known.add(change.name)
-                if self._left() <= 0:
-                    self._add((change.name,), change.kind, TrialVerdict.NOT_TRIED, NO_TIME)
-                elif self._try(self.best.edits, (*self.best.changes, change), change.name):
-                    # It has other problems.
-                    break
-            if self.best is was and not self._try_together(suggested):
+    def _solve(self) -> None:
+        """Proves the first program with fewer problems that holds and is not slower."""
+        plans = self._with_fewer_problems() if self.best.problems != (0, 0) else []
+        # They compute the same without Inductor: to be tried is worth more than to be compared call by call.
+        self._keep(min(self.kept, 2 * self.base.seconds))
+        for plan in plans:
+            if not any(one in self.barred for one in plan.edits) and self._try(plan, plan.names) and self._proves():
                 return
 
-    def _try_together(self, changes: Sequence[ProgramChange]) -> bool:
-        """Tries what did not gain by itself, as a version that is compiled anew may have several causes."""
-        fewest = self.best.run.figures(None).problems
-        equal = {
-            one.names
-            for one in self.tried
-            if one.verdict is TrialVerdict.NO_GAIN and one.figures is not None and one.figures.problems <= fewest
-        }
-        kinds = (RemedyKind.SHAPES, RemedyKind.CONSTRUCT)
-        several = [one for one in changes if one.kind in kinds and (one.name,) in equal]
-        if len(several) < 2 or self._left() <= 0:
-            return False
-        return self._try(self.best.edits, (*self.best.changes, *several), *(one.name for one in several))
+    def _with_fewer_problems(self) -> list[_Made]:
+        """The programs with fewer problems, those with the fewest first.  Runs in which Inductor compiles nothing take
+        seconds.  Each change is tried on top of the best so far, and then those of its own problems."""
+        best, found = _Made(self.plain), list[_Made]()
+        useless = {NOT_COMPILED}
+        helpful: dict[str, ProgramChange] = {}
+        while best.problems != (0, 0):
+            fewer: list[_Made] = []
+            several: list[ProgramChange] = []
+            options = self._options(best, useless, helpful)
+            self.of = self.number + len(options)
+            for edits, changes in options:
+                made = self._screened(best, edits, changes)
+                if made is not None and self._solves_more(made, best):
+                    fewer.append(made)
+                    helpful |= {one.name: one for one in changes}
+                    if made.problems == (0, 0):
+                        break
+                    continue
+                useless |= {one.name for one in changes} | {one.label for one in edits[: len(edits) == 1]}
+                if made is not None and made.kind in _SEVERAL and made.problems == best.problems:
+                    several += changes
+            # A version that is compiled anew may have several causes.
+            if not fewer and len(several) > 1 and (made := self._screened(best, (), several)) is not None:
+                fewer = [made] if self._solves_more(made, best) else []
+            if not fewer:
+                break
+            found += fewer
+            was, best = best, min(fewer, key=lambda one: one.problems)
+            for made in fewer:
+                names = tuple(one for one in made.names if one not in was.names)
+                if made is not best:
+                    self._add(names, made.kind, TrialVerdict.NO_GAIN, "another change leaves fewer problems")
+        # Others may have made a change needless: a patch that is read has to be short.
+        for name in best.names[:-1]:
+            others = [one for one in best.changes if one.name != name]
+            made = self._screened(None, [one for one in best.edits if one.label != name], others)
+            if made is not None and made.problems <= best.problems:
+                found, best = [made, *found], made
+        return sorted(found, key=lambda one: one.problems)
 
-    def _try_eager(self) -> None:
+    def _options(
+        self, best: _Made, useless: Collection[str] = (), helpful: Mapping[str, ProgramChange] | None = None
+    ) -> list[tuple[Sequence[Candidate], Sequence[ProgramChange]]]:
+        """The edits of ``fix`` together, each of them, and each other change that may be added to a program."""
+        edits = [one for one in self._planned(best) if one.label not in {*useless, *best.names}]
+        changes = {**(helpful or {}), **{one.name: one for one in self._changes(best)}}
+        others = [one for name, one in changes.items() if name not in {*useless, *best.names}]
+        together = [(edits, ())] if len(edits) > 1 else []
+        return [*together, *(([one], ()) for one in edits), *(((), [one]) for one in others)]
+
+    def _screened(
+        self, best: _Made | None, edits: Sequence[Candidate], changes: Sequence[ProgramChange]
+    ) -> _Made | None:
+        """Runs a program of which Inductor compiles nothing, with what is added to the best one; None if it does not
+        hold."""
+        names = _Made(self.plain, tuple(edits), tuple(changes)).names
+        over = _Made(self.plain) if best is None else best
+        plan = self._plan((*over.edits, *edits), (*over.changes, *changes))
+        if plan is None:
+            return None
+        self.say(TuneStep.JOIN if best is None else TuneStep.TRY, ", ".join(names))
+        is_coarse = self.look.report.cuda or any("autocast" in text for text in self.texts.values())
+        is_same = not plan.edits and all(one.kind in _SAME_OPERATIONS for one in plan.changes)
+        # TF32 and autocast round other operations in another way, which training amplifies.
+        differs = partial(self.plain_values.difference, room=FAR if is_coarse and not is_same else ROOM)
+        made = self._ran(
+            plan, () if best is None else names, self.base.seconds, self.plain_request, self.plain, differs
+        )
+        if made is not None and is_same and not self.look.report.cuda:
+            made = replace(made, unsure=self.plain_values.difference(made.run.distances, SAME))
+        if made is not None and best is not None and not self._solves_more(made, best):
+            reason = NOTHING_COMPILED if self._compiles_nothing(made) else "no fewer problems"
+            self._add(names, made.kind, TrialVerdict.NO_GAIN, reason)
+        return made
+
+    # -- faster steps -------------------------------------------------------------------------------------------------
+
+    def _speed_up(self) -> None:
+        """Tries what makes steps faster on top of the proved program, and proves that."""
+        self._keep_for_proof()
+        # What is no problem by its count, such as a cache that is not used, costs time alone.
+        kinds = (*SOLVING, *FASTER) if _Made(self.base).problems == (0, 0) else FASTER
+        changes = self._changes(self.chosen, kinds)
+        for change in changes:
+            if change.name != NOT_COMPILED and change.name not in self.chosen.names:
+                plan = self._plan(self.best.edits, (*self.best.changes, change))
+                _ = plan is not None and self._try(plan, (change.name,))
+        eager = next((one for one in changes if one.name == NOT_COMPILED), None)
+        # It is weighed again where what it was compared with is refused.
+        for _ in range(2):
+            self._try_eager(eager)
+            if self.best is self.chosen or self._proves():
+                return
+
+    def _try_eager(self, change: ProgramChange | None) -> None:
         """Compiles nothing, if that is clearly faster than the best program.  Only this change may do so: others with
         which nothing is compiled say the same in more words."""
-        change = self.not_compiled
         if change is None or self.eager is None or self.question.goal is not Goal.STEP:
             return
         speed = self._speed(self.eager, ratio_of(self.base, self.eager, self.loop)) / self.best.ratio
-        self.tried = [one for one in self.tried if one.names != (change.name,)]
-        if speed < FOR_EAGER:
+        if speed >= FOR_EAGER and (plan := self._plan((), (change,))) is not None:
+            self._try(plan, (change.name,))
+        elif speed < FOR_EAGER:
             reason = f"eager is {1 / speed:.2f}× slower" if speed < 1 / CLEARLY else "eager is not clearly faster"
             self._add((change.name,), change.kind, TrialVerdict.NO_GAIN, reason)
-        elif self._left() > 0:
-            self.not_compiled = None
-            self._try((), (change,), change.name)
-        else:
-            self._add((change.name,), change.kind, TrialVerdict.NOT_TRIED, NO_TIME)
 
-    def _changes(self) -> list[ProgramChange]:
-        """The changes that the best run suggests."""
-        run = self.best.run
-        texts = {**self.texts, **self.best.texts}
-        program = TunedProgram(run.explanation, texts, self.look.report, self.question.goal)
+    # -- trying -------------------------------------------------------------------------------------------------------
+
+    def _changes(self, made: _Made, kinds: Sequence[Changes] = SOLVING) -> list[ProgramChange]:
+        """The changes that a run suggests."""
+        texts = {**self.texts, **made.texts}
+        program = TunedProgram(made.run.explanation, texts, self.look.report, self.question.goal)
         self.notes += [f"{place} compiles by a call that cannot be changed" for place in program.elsewhere]
-        return changes_of(program)
+        return changes_of(program, kinds)
 
-    def _try_edits(self, known: set[str]) -> None:
-        """Tries the edits of ``fix`` at the problems of the best run: all together, then each where that does not
-        hold."""
-        new = [one for one in self._planned() if one.label not in known]
-        known |= {one.label for one in new}
-        if not new or self._left() <= 0:
-            return
-        together = (*self.best.edits, *new)
-        self.of = self.number + 1
-        if self._try(together, self.best.changes, *(one.label for one in new)) or len(new) == 1:
-            return
-        self.of = self.number + len(new)
-        for one in new:
-            if self._left() > 0:
-                self._try((*self.best.edits, one), self.best.changes, one.label)
-
-    def _planned(self) -> list[Candidate]:
-        run, wanted = self.best.run, WantedRewrites()
-        sites = [self._in_file(one.site) for one in run.explanation.problems if one.origin is not Origin.FRAMEWORK]
+    def _planned(self, made: _Made) -> list[Candidate]:
+        """The edits of ``fix`` at the problems of a run."""
+        run = made.run
+        found = [one.site for one in run.explanation.problems if one.origin is not Origin.FRAMEWORK]
+        sites = [self._in_file(one, made) for one in found]
         lines: dict[str, set[int]] = {}
         for site in sites:
             lines.setdefault(str(Path(site.path).absolute()), set()).update(range(site.line, site.end_line + 1))
@@ -380,79 +444,87 @@ class _Tune:
         if not self.files:
             return []
         settings = self.question.settings.changed(observations=run.observations)
-        self.rewrites = Rewrites(tuple(self.files), settings, wanted)
+        self.rewrites = Rewrites(tuple(self.files), settings, WantedRewrites())
         planned = self.rewrites.plan(lines, sites)
         # To disable a function is a change of the region, and comes after what keeps it compiled.
         return [one for one in (*planned.alone, *planned.dependent) if one.rewrite != LAST_RESORT]
 
-    def _in_file(self, site: Site) -> Site:
-        """A site of the best program, at its line in the file."""
+    def _in_file(self, site: Site, made: _Made) -> Site:
+        """A site of a changed program, at its line in the file."""
         path = str(Path(site.path).absolute())
-        if path not in self.best.texts:
+        if path not in made.texts:
             return site
-        lines = SourceMap.of_change(self.texts[path], self.best.texts[path])
+        lines = SourceMap.of_change(self.texts[path], made.texts[path])
         return replace(site, line=lines.before(site.line), end_line=lines.before(site.end_line))
 
-    def _texts_of(self, edits: Sequence[Candidate], changes: Sequence[ProgramChange]) -> Texts | None:
-        """The new texts of files with these changes; None if one of them does not fit."""
+    def _plan(self, edits: Sequence[Candidate], changes: Sequence[ProgramChange]) -> _Made | None:
+        """A program with these changes, which did not run yet; None if one of them does not fit."""
         texts = dict(self.texts)
-        if edits:
-            together = self.rewrites.together(edits, ALL)
-            if together is None:
-                return None
-            texts |= {path: after for path, (_, after) in together.texts.items()}
+        together = self.rewrites.together(edits, ALL) if edits else None
+        if edits and together is None:
+            return None
+        texts |= {path: after for path, (_, after) in together.texts.items()} if together else {}
         for change in changes:
             found = change.write(texts)
             if found is None:
                 return None
             texts |= found
-        return {path: text for path, text in texts.items() if text != self.texts[path]}
+        changed = {path: text for path, text in texts.items() if text != self.texts[path]}
+        return _Made(self.base, tuple(edits), tuple(changes), changed) if changed else None
 
-    def _try(self, edits: tuple[Candidate, ...], changes: tuple[ProgramChange, ...], *names: str) -> bool:
+    def _try(self, plan: _Made, names: tuple[str, ...]) -> bool:
         """Tries a program, which is the best from here on if it is better.  Returns whether it is."""
-        texts = self._texts_of(edits, changes)
-        if not texts or tuple(sorted(texts.items())) in self.seen:
+        key = tuple(sorted(plan.texts.items()))
+        if key in self.seen:
             return False
-        self.number += 1
-        self.of = max(self.of, self.number)
+        self.seen.add(key)
         self.say(TuneStep.TRY, ", ".join(names))
-        made = self._made(edits, changes, texts, names)
+        made = self._timed(plan, names)
         if made is not None and self._solves_more(made, self.best) and not self._is_better(made, self.best):
             # A single run looks slower by chance, too.
-            del self.seen[tuple(sorted(texts.items()))]
-            made = self._made(edits, changes, texts, names)
-        if made is None or not self._is_better(made, self.best):
-            if made is not None:
-                self._add(names, made.kind, TrialVerdict.NO_GAIN, self._no_gain(made), made)
-            return False
-        self._add(names, made.kind, TrialVerdict.GAINS, "", made)
-        self.best = made
-        return True
+            made = self._timed(plan, names)
+        is_better = made is not None and self._is_better(made, self.best)
+        if made is not None:
+            verdict = TrialVerdict.GAINS if is_better else TrialVerdict.NO_GAIN
+            self._add(names, made.kind, verdict, "" if is_better else self._no_gain(made), made)
+            self.best = made if is_better else self.best
+        return is_better
 
-    def _made(
-        self, edits: tuple[Candidate, ...], changes: tuple[ProgramChange, ...], texts: Texts, names: tuple[str, ...]
+    def _timed(self, plan: _Made, names: tuple[str, ...]) -> _Made | None:
+        """Runs a program as it would run, and times its steps."""
+        made = self._ran(plan, names, 0.0, self.request, self.base, partial(self.comparison.difference, room=FAR))
+        if made is None:
+            return None
+        steps, unsure = ratio_of(self.base, made.run, self.loop), self.comparison.difference(made.run.distances)
+        unsure = unsure or plan.unsure
+        exact = any(EXACT in one.name for one in made.changes) and self._is_exact(made.texts)
+        return replace(made, ratio=self._speed(made.run, steps), steps=steps, unsure=unsure, exact=exact)
+
+    def _ran(
+        self,
+        plan: _Made,
+        names: tuple[str, ...],
+        least: float,
+        request: RunRequest,
+        known: Run,
+        differs: Callable[[Mapping[str, float]], str | None],
     ) -> _Made | None:
-        """Runs a program.  Returns None if it does not hold; the list of what was tried then has the ``names``."""
-        key = tuple(sorted(texts.items()))
-        if key in self.seen:
-            return self.seen[key]
-        self.seen[key] = None
+        """Runs a program, if more than the ``least`` seconds are left.  Returns None if it does not hold; the list of
+        what was tried then has the ``names``, if there are any."""
+        verdict, reason = TrialVerdict.NOT_TRIED, NO_TIME
         try:
-            run = self._run(texts, self.request, self.base, self.question.goal is Goal.COMPILE)
+            if self._left() > least:
+                run = self._run(plan.texts, request, known, known is self.base and self.question.goal is Goal.COMPILE)
+                reason = differs(run.distances) or ""
+                if not reason:
+                    return replace(plan, run=run)
+                verdict = TrialVerdict.DIFFERS
         except WorkerError as error:
             verdict, reason = TrialVerdict.FAILS, error.first_line
         except OutOfTime:
-            verdict, reason = TrialVerdict.NOT_TRIED, NO_TIME
-        else:
-            difference = self.comparison.difference(run.distances)
-            if difference is None or self.rounded.difference(run.distances) is None:
-                steps = ratio_of(self.base, run, self.loop)
-                exact = any(EXACT in one.name for one in changes) and self._is_exact(texts)
-                self.seen[key] = _Made(run, edits, changes, texts, self._speed(run, steps), steps, difference, exact)
-                return self.seen[key]
-            verdict, reason = TrialVerdict.DIFFERS, difference
+            pass
         if names:
-            self._add(names, changes[-1].kind if changes else RemedyKind.EDIT, verdict, reason)
+            self._add(names, plan.kind, verdict, reason)
         return None
 
     def _is_exact(self, texts: Texts) -> bool:
@@ -462,15 +534,6 @@ class _Tune:
             if self.eager is not None and values.difference(self.eager.distances) is not None:
                 return values.difference(self._run(texts, self.request, self.eager).distances) is None
         return False
-
-    @functools.cached_property
-    def rounded(self) -> EndValues:
-        """The same comparison, with the rounding of TF32 and autocast, which training amplifies, as noise."""
-        noise = [*self.comparison.noise]
-        if self.look.report.cuda or any("autocast" in text for text in self.texts.values()):
-            with contextlib.suppress(WorkerError, OutOfTime):
-                noise.append(self._run({}, replace(self.request, eager=True, precise=True), self.base).distances)
-        return EndValues(noise, self.base.dtypes)
 
     def _speed(self, run: Run, steps: Ratio | None) -> float:
         """The ratio by which a run is better than that of the program as it is."""
@@ -489,22 +552,20 @@ class _Tune:
         """Faster by more than single runs vary, or no slower and with fewer problems."""
         if self._compiles_nothing(one):
             return False
-        noise = self._noise
-        if self._is_faster(one, other, noise):
-            is_more = one.run.figures(None).problems > other.run.figures(None).problems
-            return not is_more or one.ratio > (2 * noise - 1) * other.ratio
+        if self._is_faster(one, other):
+            return one.problems <= other.problems or one.ratio > (2 * NOISE - 1) * other.ratio
         # Whether it is slower, runs in turns decide.
-        return self._solves_more(one, other) and self._interval(one)[1] >= other.ratio / max(noise, SLOWER)
+        return self._solves_more(one, other) and self._interval(one)[1] >= other.ratio / SLOWER
 
     def _solves_more(self, one: _Made, other: _Made) -> bool:
         """Fewer problems, or the results of eager where only those of the other differ; not by compiling less."""
         is_less = self._compiles_nothing(one) or any(NOT_COMPILED in change.name for change in one.changes)
         is_exact = one.exact and not other.exact
-        return not is_less and (is_exact or one.run.figures(None).problems < other.run.figures(None).problems)
+        return not is_less and (is_exact or one.problems < other.problems)
 
-    def _is_faster(self, one: _Made, other: _Made, noise: float) -> bool:
+    def _is_faster(self, one: _Made, other: _Made) -> bool:
         """Faster by more than single runs vary; where steps are timed, all of their interval."""
-        return self._interval(one)[0] > self._interval(other)[1] and one.ratio > noise * other.ratio
+        return self._interval(one)[0] > self._interval(other)[1] and one.ratio > NOISE * other.ratio
 
     def _interval(self, one: _Made) -> tuple[float, float]:
         """The least and the greatest ratio that a single run allows: any, if a single step was timed."""
@@ -516,100 +577,68 @@ class _Tune:
         is_meant = any(change.name == NOT_COMPILED for change in one.changes)
         return not is_meant and not one.run.figures(None).graphs
 
-    @property
-    def _noise(self) -> float:
-        """The ratio that two single runs of one program may show."""
-        return NOISE if self.same is None else max(CLEARLY, self.same.median, 1 / self.same.median)
-
     def _no_gain(self, made: _Made) -> str:
         speed = made.ratio / self.best.ratio
         if self._compiles_nothing(made):
-            return "nothing is compiled with it"
+            return NOTHING_COMPILED
         than = " than the patch" if len(self.best) else ""
         low, high = self._interval(made)
         if high > measure.WIDE * low:
             return f"not shown to be faster{than}: too few steps, or too noisy"
-        return f"{1 / speed:.2f}× slower{than}" if speed < 1 / self._noise else f"no faster{than}"
-
-    def _leave_out(self) -> None:
-        """Leaves out what does not help, one by one: a patch that is read has to be short."""
-        for name in self.best.names:
-            if len(self.best) < 2 or self._left() <= 0:
-                return
-            self.say(TuneStep.JOIN, name)
-            kept = tuple(one for one in self.best.edits if one.label != name)
-            others = tuple(one for one in self.best.changes if one.name != name)
-            texts = self._texts_of(kept, others)
-            made = None if not texts else self._made(kept, others, texts, ())
-            if made is not None:
-                is_needed = self._solves_more(self.best, made) or self._is_faster(self.best, made, NOISE)
-                if not (is_needed or self._compiles_nothing(made)):
-                    # Other changes may have made the same texts.
-                    self.best = replace(made, edits=kept, changes=others)
+        return f"{1 / speed:.2f}× slower{than}" if speed < 1 / NOISE else f"no faster{than}"
 
     # -- the proof ----------------------------------------------------------------------------------------------------
 
-    def _proved(self) -> Best | None:
-        """The best program, proved, and timed in turns with the program as it is."""
-        while len(self.best):
-            self.say(TuneStep.PROVE, ", ".join(self.best.names))
-            proof, is_varied = self._proof()
-            if proof is not None and self._is_refused(proof):
-                differs = TrialVerdict.DIFFERS if proof.outputs_equal is False else TrialVerdict.FAILS
-                self._refuse(TrialVerdict.NO_GAIN if proof.outputs_equal else differs, proof.reasons[0], edits=True)
-                continue
-            unsure = self.best.unsure if self.comparison.is_possible else "its results could not be compared"
-            if unsure and (proof is None or not proof.outputs_equal):
-                if self._left() <= 0:
-                    self._refuse(TrialVerdict.NOT_TRIED, f"{unsure}, and the compiled calls were not: {NO_TIME}")
-                else:
-                    self._refuse(TrialVerdict.DIFFERS if self.best.unsure else TrialVerdict.FAILS, unsure)
-                continue
-            self._keep(0.0)
-            turns = self._in_turns(self.best)
-            fewer = self._solves_more(self.best, _Made(self.base))
+    def _proves(self) -> bool:
+        """Proves the best program, and times it in turns with the program as it is.  If it does not hold, the last one
+        that did is the best again."""
+        made = self.best
+        self.say(TuneStep.PROVE, ", ".join(made.names))
+        proof, is_varied = self._proof()
+        refusal = self._refusal(made, proof)
+        self._keep(0.0)
+        turns = None if refusal else self._in_turns(made)
+        refusal = refusal or self._slowness(made, turns)
+        if refusal is None:
+            self.chosen, self.result = made, self._result(made, turns, proof, is_varied)
+            return True
+        ratio = turns.ratio if turns is not None else None
+        self.tried.append(Trial(made.names, made.kind, *refusal, made.run.figures(self.loop), ratio))
+        self.best = self.chosen
+        self._keep_for_proof()
+        return False
+
+    def _refusal(self, made: _Made, proof: Proof | None) -> tuple[TrialVerdict, str | Observation] | None:
+        """Why the results of a program do not hold."""
+        kinds = {one.kind for one in proof.reasons} if proof is not None else set()
+        # Whole runs have weighed breaks and recompiles, where no edit has to be proved; some calls cannot be compared.
+        is_weighed = ObservationKind.OTHER_CALLS in kinds or (kinds <= _WEIGHED and not made.edits)
+        if proof is not None and proof.verdict is ProofVerdict.REJECTED and not is_weighed:
+            self.barred += made.edits
+            differs = TrialVerdict.DIFFERS if proof.outputs_equal is False else TrialVerdict.FAILS
+            return TrialVerdict.NO_GAIN if proof.outputs_equal else differs, proof.reasons[0]
+        unsure = made.unsure if self.comparison.is_possible else "its results could not be compared"
+        if not unsure or (proof is not None and proof.outputs_equal):
+            return None
+        if self._left() <= 0:
+            return TrialVerdict.NOT_TRIED, f"{unsure}, and the compiled calls were not: {NO_TIME}"
+        return TrialVerdict.DIFFERS if made.unsure else TrialVerdict.FAILS, unsure
+
+    def _slowness(self, made: _Made, turns: _Turns | None) -> tuple[TrialVerdict, str] | None:
+        """Why a program is no better than the last one that was proved."""
+        fewer = self._solves_more(made, self.chosen)
+        if turns is None:
             single = f"the steps were timed in a single run: {NO_TIME}"
-            if turns is None and not fewer:
-                self._refuse(TrialVerdict.NOT_TRIED, single)
-                continue
-            if turns is None:
-                self.notes.append(single)
-                return self._result(self.best, None, proof, is_varied)
-            if self.question.goal is Goal.STEP and (turns.is_slower or not (turns.is_faster or fewer)):
-                is_unclear = turns.ratio is not None and measure.is_unclear(turns.ratio, turns.same)
-                reason = "slower" if turns.is_slower else "too noisy to say" if is_unclear else "no faster"
-                reason += " where it is timed in turns"
-                self._refuse(TrialVerdict.NO_GAIN, reason, turns.ratio)
-                continue
-            return self._result(self.best, turns, proof, is_varied)
-        return None
-
-    def _is_refused(self, proof: Proof) -> bool:
-        """Return whether a proof stands against the best program.  Breaks and recompiles do not, where no edit has to
-        be proved: whole runs have weighed them.  Nor do calls that cannot be compared one by one."""
-        kinds = {one.kind for one in proof.reasons}
-        is_weighed = kinds <= _WEIGHED and not self.best.edits
-        return proof.verdict is ProofVerdict.REJECTED and not is_weighed and ObservationKind.OTHER_CALLS not in kinds
-
-    def _refuse(
-        self, verdict: TrialVerdict, reason: str | Observation, ratio: Ratio | None = None, edits: bool = False
-    ) -> None:
-        """Refuses the best program; the next one, without its ``edits`` if they are why, takes its place."""
-        figures = self.best.run.figures(self.loop)
-        self.tried.append(Trial(self.best.names, self.best.kind, verdict, reason, figures, ratio))
-        self.refused.append(self.best.texts)
-        barred = self.best.edits if edits else ()
-        if barred and self.best.changes and (texts := self._texts_of((), self.best.changes)):
-            self._made((), self.best.changes, texts, self.best.names)
-        self.best = _Made(self.base)
-        for other in self.seen.values() if self._left(0.0) > 0 else ():
-            if other is None or other.texts in self.refused or any(one in barred for one in other.edits):
-                continue
-            if self._is_better(other, self.best):
-                self.best = other
-        if not len(self.best):
-            # It was compared with the program that is refused now.
-            self._try_eager()
+            self.notes += [single] if fewer else []
+            return None if fewer else (TrialVerdict.NOT_TRIED, single)
+        if self.question.goal is not Goal.STEP:
+            return None
+        median, was = turns.ratio.median if turns.ratio else 0.0, self.result.ratio if self.result else None
+        if not turns.is_slower and (fewer or (turns.is_faster and (was is None or median > CLEARLY * was.median))):
+            return None
+        is_unclear = turns.ratio is not None and not turns.is_faster and measure.is_unclear(turns.ratio, turns.same)
+        reason = "slower" if turns.is_slower else "too noisy to say" if is_unclear else "no faster"
+        return TrialVerdict.NO_GAIN, f"{reason} where it is timed in turns"
 
     def _in_turns(self, made: _Made) -> _Turns | None:
         """Runs the program as it is and a changed one in turns, the changed one first with empty caches.  Returns None
@@ -623,7 +652,7 @@ class _Tune:
                 return self._turns(pairs) if pairs else None
             turns, is_enough = self._turns(pairs), len(pairs) >= PAIRS
             is_clear = turns.ratio is None or turns.is_faster or (turns.is_slower and not turns.ratio.is_noisy)
-            is_last = len(pairs) == MOST_PAIRS or self._left(0.0) <= (2 * self.wall if is_enough else 0.0)
+            is_last = len(pairs) == MOST_PAIRS or self._left(0.0) <= (2 * self.base.seconds if is_enough else 0.0)
             if is_last or (is_enough and is_clear):
                 return turns
 
@@ -641,7 +670,7 @@ class _Tune:
         """The proof of the best program by its compiled calls, and whether all varied calls were compared; None if
         there is no time for it."""
         # The rest is for a run of both programs in turns, one of them with empty caches.
-        self._keep(min(AT_MOST * self._left(0.0), self.wall + self.look.seconds))
+        self._keep(min(AT_MOST * self._left(0.0), self.base.seconds + self.look.seconds))
         candidate = self._candidate(self.best)
         try:
             with running_original(self.workers) as original:
@@ -681,10 +710,13 @@ class _Tune:
         assumes = [one.difference for one in made.edits if one.difference]
         assumes += [line for one in made.changes for line in one.assumes]
         shown = {path: display_path(path, os.getcwd()) for path in made.texts}
-        gained = [one for one in self.tried if one.verdict is TrialVerdict.GAINS]
-        kept = [replace(one, names=tuple(name for name in one.names if name in made.names)) for one in gained]
+        gained: list[Trial] = []
+        for one in reversed(self.tried):
+            known = {name for other in gained for name in other.names}
+            names = tuple(name for name in one.names if name in made.names and name not in known)
+            gained += [replace(one, names=names)] if names and one.verdict is TrialVerdict.GAINS else []
         return Best(
-            changes=tuple(one for one in kept if one.names),
+            changes=tuple(reversed(gained)),
             patch=diff_of(self._candidate(made), shown),
             before=before,
             after=after,
@@ -696,12 +728,13 @@ class _Tune:
 
     # -- the result ---------------------------------------------------------------------------------------------------
 
-    def _tuning(self, best: Best | None, interrupted: bool) -> Tuning:
+    def _tuning(self, interrupted: bool) -> Tuning:
+        best = self.result
         applied: tuple[str, ...] = ()
         not_applied: NotApplied | tuple[str, ...] | None = None
         writes = self.question.apply and best is not None and not interrupted
         if writes and best is not None and (self.question.apply_unseen or not best.held_back):
-            applied, not_applied = write_candidate(self._candidate(self.best))
+            applied, not_applied = write_candidate(self._candidate(self.chosen))
         elif self.question.apply:
             not_applied = NotApplied.INTERRUPTED if interrupted else NotApplied.NONE_ACCEPTED if best is None else None
         step = self.runs.loops[self.loop] if self.loop is not None else None
@@ -726,6 +759,8 @@ class _Tune:
 
     def say(self, doing: TuneStep, label: str | None = None) -> None:
         """Shows progress."""
+        self.number += doing is TuneStep.TRY
+        self.of = max(self.of, self.number)
         gained = self.best.ratio if self.number and len(self.best) else None
         self._say(TuneProgress(doing, label, self.number, self.of, gained, max(0.0, self._left(0.0))))
 

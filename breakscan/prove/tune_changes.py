@@ -26,7 +26,6 @@ from breakscan.prove.compile_calls import (
     writer,
 )
 from breakscan.prove.tune_regions import (
-    RanCall,
     TunedProgram,
     of_blocks,
     of_callers,
@@ -45,14 +44,19 @@ MOST_OF_A_KIND = 5
 _SIZES = {ChangeKind.SIZE, ChangeKind.BRANCH_ON_SIZE, ChangeKind.EQUAL_SIZES}
 _LIMIT = "64"
 """The versions of a function that are allowed where their number is not known."""
+_INDUCTOR = "torch._inductor.config"
 _FROZEN = "no weight is changed after the first compiled call"
 _REUSED = "the result of a compiled call is read, or copied, before the next call"
 
 
-def changes_of(program: TunedProgram) -> list[ProgramChange]:
-    """The changes to try, those first that are cheap and likely to gain."""
+Changes = Callable[[TunedProgram], Iterator[ProgramChange]]
+"""A kind of changes."""
+
+
+def changes_of(program: TunedProgram, kinds: Sequence[Changes] | None = None) -> list[ProgramChange]:
+    """The changes of some kinds, by default of all, that fit the program."""
     found: dict[str, ProgramChange] = {}
-    for changes in _KINDS:
+    for changes in (*SOLVING, *FASTER) if kinds is None else kinds:
         most = len(found) + MOST_OF_A_KIND
         for change in changes(program):
             if len(found) < most and change.name not in found and change.write(program.texts):
@@ -60,8 +64,8 @@ def changes_of(program: TunedProgram) -> list[ProgramChange]:
     return list(found.values())[:MOST_CHANGES]
 
 
-def _of_remedies(program: TunedProgram) -> Iterator[ProgramChange]:
-    """Those of the remedies, and then all settings for breaks at once."""
+def _of_remedies(program: TunedProgram, inductor: bool = False) -> Iterator[ProgramChange]:
+    """Those of the remedies, and then all settings for breaks at once; settings of Inductor apart from others."""
     of_breaks: dict[str, Setting] = {}
     for problem in program.explanation.problems:
         for remedy in problem.remedies:
@@ -70,7 +74,7 @@ def _of_remedies(program: TunedProgram) -> Iterator[ProgramChange]:
                 write = writer((path, _line_edit(program, remedy.write)))
                 name = f"{short_path(remedy.write.path)}:{remedy.write.line} {remedy.write.code}"
                 yield ProgramChange(remedy.kind, name, write)
-            if remedy.settings:
+            if remedy.settings and (remedy.settings[0].owner == _INDUCTOR) is inductor:
                 if problem.kind is ProblemKind.BREAK:
                     of_breaks |= {str(one): one for one in remedy.settings}
                 yield _with_settings(program, remedy.settings, remedy.kind, problem)
@@ -176,12 +180,6 @@ def _line_edit(program: TunedProgram, line: NewLine) -> TextEdit:
 
 def _statements(file: UserFile) -> list[cst.BaseSmallStatement]:
     return [one for line in walk(file.module) if isinstance(line, cst.SimpleStatementLine) for one in line.body]
-
-
-def _of_hints(program: TunedProgram) -> Iterator[ProgramChange]:
-    """Nested graph breaks, where a function that a compiled one calls breaks: its callers then stay compiled."""
-    if any(problem.kind is ProblemKind.BREAK and program.traced(problem) for problem in program.explanation.problems):
-        yield _with_settings(program, [Setting(DYNAMO, "nested_graph_breaks", "True")], RemedyKind.SETTING)
 
 
 def _of_limits(program: TunedProgram) -> Iterator[ProgramChange]:
@@ -341,32 +339,22 @@ _ATTRIBUTES: Mapping[str, tuple[str, Callable[..., Edit | None], str]] = {
 """The names of changes, their edits, and what they assume, by the remedy."""
 
 
-def _of_cuda_graphs(program: TunedProgram) -> Iterator[ProgramChange]:
-    """The mode that gains most where the host is what takes the time of a step on a GPU."""
-    if program.report.cuda and program.goal is not Goal.COMPILE and _inductor_calls(program):
-        yield _in_mode(program, "reduce-overhead")
-
-
 def _of_modes(program: TunedProgram) -> Iterator[ProgramChange]:
-    """The other modes of Inductor, and its settings that are not on by default."""
-    calls = _inductor_calls(program)
-    if any("mode" in one.call.options for one in calls):
-        yield _with_settings(program, [Setting(COMPILE, "mode", "None")], RemedyKind.SETTING)
-    if program.goal is Goal.COMPILE or not calls:
-        return
-    yield _in_mode(program, "max-autotune-no-cudagraphs")
-    if program.report.cuda:
-        yield _in_mode(program, "max-autotune")
-    if not program.report.backward:
-        setting = Setting("torch._inductor.config", "freezing", "True")
-        yield _with_settings(program, [setting], RemedyKind.SETTING, assumes=(_FROZEN,))
-
-
-def _inductor_calls(program: TunedProgram) -> Sequence[RanCall]:
-    """The calls of torch.compile, if all of them are for Inductor and none has options."""
+    """The other modes of Inductor, CUDA graphs and blocks first, and its settings that are not on by default."""
     calls = program.calls
-    all_are = all(one.target.backend in (None, "inductor") and "options" not in one.call.options for one in calls)
-    return calls if all_are else ()
+    is_default = all(one.target.backend in (None, "inductor") and "options" not in one.call.options for one in calls)
+    modes = ["max-autotune-no-cudagraphs", *(["max-autotune"] if program.report.cuda else [])]
+    compiles = is_default and program.goal is not Goal.COMPILE
+    if compiles and program.report.cuda:
+        yield _in_mode(program, "reduce-overhead")
+    yield from of_blocks(program)
+    if is_default and any("mode" in one.call.options for one in calls):
+        yield _with_settings(program, [Setting(COMPILE, "mode", "None")], RemedyKind.SETTING)
+    for mode in modes if compiles else ():
+        yield _in_mode(program, mode)
+    if compiles and not program.report.backward:
+        setting = Setting(_INDUCTOR, "freezing", "True")
+        yield _with_settings(program, [setting], RemedyKind.SETTING, assumes=(_FROZEN,))
 
 
 def _in_mode(program: TunedProgram, mode: str) -> ProgramChange:
@@ -374,23 +362,21 @@ def _in_mode(program: TunedProgram, mode: str) -> ProgramChange:
     return _with_settings(program, [Setting(COMPILE, "mode", f'"{mode}"')], RemedyKind.SETTING, assumes=assumes)
 
 
-_KINDS = (
+SOLVING: tuple[Changes, ...] = (
     _of_remedies,
-    _of_hints,
     of_loops,
     of_plain_calls,
     of_callers,
     of_decorators,
     of_steps,
+    of_enabled,
+    of_disabled,
     _of_sizes,
     _of_other_calls,
     _of_attributes,
     _of_limits,
-    of_enabled,
-    of_disabled,
-    _of_cuda_graphs,
     of_blocks,
-    _of_modes,
-    of_eager,
 )
-"""The kinds of changes, those first that are cheap and likely to gain."""
+"""The kinds of changes that may leave fewer problems, those first that are cheap and likely to."""
+FASTER: tuple[Changes, ...] = (partial(_of_remedies, inductor=True), _of_modes, of_eager)
+"""Those that may make a step faster that has no problems."""

@@ -114,19 +114,18 @@ class TunedProgram:
         return function is not None and (function in names or function.removesuffix(".forward") in names)
 
     def traced(self, problem: Problem) -> list[Caller]:
-        """The user's lines that lead from the function that is compiled to a problem, without that function's own."""
+        """The user's lines that lead from the function that is compiled to a problem, without that function's own; all
+        in functions where what is compiled is a library's."""
         stack = [line for line in problem.stack if line.origin is Origin.USER]
         last = max((number for number, line in enumerate(stack) if self.is_compiled(line.function)), default=None)
-        return stack[last + 1 :] if last is not None else []
+        return stack[last + 1 :] if last is not None else [line for line in stack if line.function]
 
     @property
     def settings_file(self) -> str | None:
         """The file for settings of the compiler: the one that first compiles something, else the script."""
         return self.calls[0].path if self.calls else next(iter(self.texts), None)
 
-    def everywhere(
-        self, edit: Callable[[UserFile, CompileCall], Edit | None], calls: Iterable[RanCall] = ()
-    ) -> Callable[[Texts], Texts | None]:
+    def everywhere(self, edit: CallEdit, calls: Iterable[RanCall] = ()) -> Callable[[Texts], Texts | None]:
         """The function that makes an edit at each of the calls, by default at all."""
         return writer(*((one.path, at_call(one.key, edit)) for one in (*calls,) or self.calls))
 

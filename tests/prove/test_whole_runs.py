@@ -13,7 +13,9 @@ from breakscan.prove.faster import Ratio
 from breakscan.prove.fork_server import ForkServerProcess
 from breakscan.prove.protocol import FLOAT, RunRequest
 from breakscan.prove.runs import EndValues, Run, Runs, step_loop
-from breakscan.prove.tune import TuneQuestion, _Made, _Tune, tune
+from breakscan.prove.tune import SAME, TuneQuestion, _Made, _Tune, tune
+from breakscan.prove.tune_changes import changes_of
+from breakscan.prove.tune_regions import NOT_COMPILED, TunedProgram
 from breakscan.prove.tuning import Goal, TrialVerdict, Tuning
 from breakscan.prove.worker import OutOfTime, UserProgram, WorkerError, Workers
 from breakscan.rulebook.config import NearestSettings
@@ -64,10 +66,10 @@ def test_a_run_is_faster_where_all_of_its_interval_is(low: float, high: float, i
     tuning, run = object.__new__(_Tune), cast("Run", None)
     tuning.question = TuneQuestion(Goal.STEP, 60.0, apply=False, apply_unseen=False, settings=NearestSettings())
     made = _Made(run, ratio=1.5, steps=Ratio(1.5, low, high))
-    assert tuning._is_faster(made, _Made(run), 1.1) is is_faster
-    assert not tuning._is_faster(made, _Made(run, ratio=1.2, steps=Ratio(1.2, 1.0, 1.4)), 1.1)
+    assert tuning._is_faster(made, _Made(run)) is is_faster
+    assert not tuning._is_faster(made, _Made(run, ratio=1.2, steps=Ratio(1.2, 1.0, 1.4)))
     tuning.question = replace(tuning.question, goal=Goal.COMPILE)
-    assert tuning._is_faster(made, _Made(run), 1.1)
+    assert tuning._is_faster(made, _Made(run))
 
 
 ABSENT = """\
@@ -98,7 +100,7 @@ for step in range(8):
 def test_what_only_the_compiled_calls_show_refuses_a_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     # Not for the time of a step: then, not to compile at all may be best.
-    found = tuned(tmp_path, ABSENT, Goal.MEMORY)
+    found = tuned(tmp_path, ABSENT, Goal.MEMORY, seconds=150.0)
     assert found.before.recompiles
     # The run ends with the same values, and compiles once; the second call returns another value.
     verdicts = [one.verdict for one in found.tried if one.names == ("names is None where it is not set",)]
@@ -187,6 +189,76 @@ def test_steps_of_the_loop_are_timed_up_to_the_same_one_and_values_compared(runs
     assert comparison.difference(wrong.distances) is not None
 
 
+TWINS = """\
+import functools
+import torch
+
+
+def nudged(x):
+    return x * (1.0002 if torch.compiler.is_compiling() else 1.0)
+
+
+def checked(function):
+    @functools.wraps(function)
+    def wrapper(self, x):
+        return nudged(function(self, x))
+    return wrapper
+
+
+def scaled(x):
+    return nudged(x) / (x.detach().abs().max().item() + 1)
+
+
+class Layer(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = torch.nn.Linear(8, 8)
+
+    def forward(self, x):
+        return scaled(self.fc(x))
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.ModuleList([Layer(), Layer()])
+
+    @checked
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+torch.manual_seed(0)
+net = torch.compile(Net(), backend="aot_eager")
+for step in range(5):
+    y = net(torch.randn(4, 8))
+    end = y.detach().mean() if step < 4 else torch.ones(())
+y = None
+"""
+
+
+def test_changes_that_compute_something_else_are_seen_without_inductor(runs: Runs, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(TWINS)
+    path = str(tmp_path / "train.py")
+    runs.originals = {path: TWINS}
+    looked = runs.run({}, RunRequest(), 300)
+    runs.loops = looked.report.found
+    request = RunRequest(graphs_only=True)
+    plain = runs.run({}, request, 300, keep=True)
+    values = EndValues([runs.run({}, request, 300, known=plain).distances], plain.dtypes)
+    differ = {}
+    for change in changes_of(TunedProgram(looked.explanation, runs.originals, looked.report, Goal.STEP)):
+        texts = change.write(runs.originals)
+        assert texts is not None
+        difference = values.difference(runs.run(texts, request, 300, known=plain).distances, SAME)
+        differ[change.name] = difference is not None and " in step " in difference
+    assert not differ.pop("torch.compile(..., dynamic=True)")
+    wrong = ("compile Net.forward below its decorators", "torch.compiler.disable at scaled", "repeated blocks")
+    assert differ == dict.fromkeys((*wrong, NOT_COMPILED), True)
+
+
 LAYERS = """\
 import torch
 
@@ -254,14 +326,3 @@ def test_what_is_printed_is_compared_where_no_name_holds_a_value(runs: Runs, tmp
         text = PRINTS.replace("(4.0)", other).replace("12.5 ms", "99.9 ms")
         changed = runs.run({path: text}, RunRequest(), 300, known=base)
         assert (comparison.difference(changed.distances) is None) is is_equal
-
-
-def test_a_precise_run_has_no_autocast(runs: Runs, tmp_path: Path) -> None:
-    cast = '    with torch.autocast("cpu", torch.bfloat16):\n            loss = compiled('
-    (tmp_path / "train.py").write_text(SCALED.replace("    loss = compiled(", cast))
-    request = RunRequest(eager=True)
-    base = runs.run({}, request, 300, keep=True)
-    same, precise = (runs.run({}, one, 300, known=base) for one in (request, replace(request, precise=True)))
-    name = "net.fc.weight.grad"
-    assert same.distances[name] == 0.0
-    assert precise.distances[name] > 1e-4
