@@ -34,7 +34,7 @@ ROOMS = {
     "recording": Room(STATIC, 8706, 43),
     "explanation": Room(f"{STATIC} check recording", 6441, 28),
     "survey": Room(f"{STATIC} check recording explanation", 1722, 13),
-    "prove": Room(f"{STATIC} check fix recording explanation", 11141, 37),
+    "prove": Room(f"{STATIC} check fix recording explanation", 11195, 37),
     "report": Room(f"{STATIC} check fix recording explanation survey prove", 5466, 31),
     "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 1280, 11),
     "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 2711, 25),
