@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 class CompileHook:
     """``wrap`` is called with what ``torch.compile`` was given and with the function that it returns, and returns the
-    wrapper that the program gets; ``callables`` has each."""
+    wrapper that the program gets; ``callables`` has each, ``contexts`` their arguments, as Dynamo keeps them."""
 
     def __init__(self, wrap: Callable[[CapturedCallable], Callable[..., object]]) -> None:
         self.callables: list[CapturedCallable] = []
-        self._contexts: list[Any] = []
+        self.contexts: list[Any] = []
         self._wrap = wrap
         self._paused = False
 
@@ -48,7 +48,7 @@ class CompileHook:
         def call(context: Any, fn: Any, *args: Any, **kwargs: Any) -> Any:
             known = len(self.callables)
             compiled = original(context, fn, *args, **kwargs)
-            self._contexts.append(context)
+            self.contexts.append(context)
             if isinstance(compiled, torch.nn.Module):
                 # It is another one, around the callables that were made for it.
                 for captured in self.callables[known:]:
@@ -72,14 +72,9 @@ class CompileHook:
         finally:
             self._paused = False
 
-    def context_of(self, fn: Callable[..., object], options: Mapping[str, CompileOption]) -> Any:
-        """The arguments of ``torch.compile``, as Dynamo keeps them."""
-        self.compile(fn, options)
-        return self._contexts[-1]
-
     def remove_timers(self) -> None:
         """Removes the recorder's hooks from what ``torch.compile`` made: they would be timed, too."""
-        for context in self._contexts:
+        for context in self.contexts:
             hooks = context.enter_exit_hooks
             hooks[:] = [hook for hook in hooks if not hasattr(hook, "meter")]
 

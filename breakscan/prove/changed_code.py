@@ -202,8 +202,6 @@ def replaced_tests(before: str, after: str, lines: SourceMap) -> list[ast.expr]:
 
 def statement_around(text: str, test: ast.expr) -> range:
     """Returns the lines of the innermost statement of a text around a tested expression of it."""
-    lines = range(test.lineno, (test.end_lineno or test.lineno) + 1)
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.stmt) and node.lineno <= test.lineno <= (node.end_lineno or node.lineno):
-            lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
-    return lines
+    statements = (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.stmt))
+    *_, inner = (one for one in statements if one.lineno <= test.lineno <= (one.end_lineno or one.lineno))
+    return range(inner.lineno, (inner.end_lineno or inner.lineno) + 1)

@@ -170,7 +170,8 @@ class WorkerProcess:
             contexts = [one.context for one in captured]
         else:
             try:
-                contexts = [self._capture.hook.context_of(captured[0].original, options)]
+                self._capture.hook.compile(captured[0].original, options)
+                contexts = self._capture.hook.contexts[-1:]
             except Exception:
                 # A backend of which a package is missing.
                 return None

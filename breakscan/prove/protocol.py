@@ -122,9 +122,6 @@ class Failure:
     text: str
 
 
-# -- what was captured --------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class CapturedCalls:
     """The number of captured calls of a callable, their modes in words, and whether their backward pass is run."""
@@ -162,9 +159,6 @@ class Description:
     def with_backward(self) -> frozenset[str]:
         """The names of the callables of which the program runs the backward pass."""
         return frozenset(one.name for one in self.callables if one.backward)
-
-
-# -- how callables are compiled -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -207,8 +201,6 @@ class Choices:
     cuda: bool
 
 
-# -- the same state in all processes ------------------------------------------------------------------------------
-
 CallStart = dict[tuple[str, str], str]
 """The values before a first call, by kind (``values``, ``generators``, ``plains``) and name: digests, or texts."""
 
@@ -219,9 +211,6 @@ class ValueMismatch:
 
     path: str
     text: str
-
-
-# -- runs for their results ---------------------------------------------------------------------------------------
 
 
 ExpressionSpan = tuple[int, int, int, int]
@@ -314,9 +303,6 @@ class GraphOperation:
     path: str
     line: int
     ends_part: bool
-
-
-# -- runs for their time ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,8 @@ def run(choices: Choices, own: dict[str, Any] | None = None, **wanted: Any) -> t
         with mock.patch.object(context, "__call__", context.__call__):
             hook = CompileHook(lambda captured: captured.compiled)
             hook.install(torch)
-            return choice_of(hook.context_of(lambda: None, options), choices.cuda)
+            hook.compile(lambda: None, options)
+            return choice_of(hook.contexts[-1], choices.cuda)
 
     skipped = doubles(variants, choices.cuda, key_of)
     return [variant.label for variant in variants if variant.label not in skipped], {
