@@ -213,16 +213,10 @@ class UserFile(FileTree):
         if not isinstance(line, cst.SimpleStatementLine):
             return None
         at = next(number for number, one in enumerate(line.body) if one is small)
-        middle = [becomes] if becomes is not None else []
-        parts: list[cst.BaseStatement] = []
-        heads, tails = list(line.body[:at]), list(line.body[at + 1 :])
-        if before:
-            parts += [_line(heads), *before]
-            heads = []
-        if after:
-            parts += [_line([*heads, *middle]), *after, _line(tails)]
-        else:
-            parts.append(_line([*heads, *middle, *tails]))
+        heads, tails = line.body[:at], line.body[at + 1 :]
+        body = [*(() if before else heads), *([becomes] if becomes is not None else [])]
+        parts: list[cst.BaseStatement] = [_line(heads), *before] if before else []
+        parts += [_line(body), *after, _line(tails)] if after else [_line([*body, *tails])]
         parts = [one for one in parts if not isinstance(one, cst.SimpleStatementLine) or one.body]
         if parts:
             parts[0] = parts[0].with_changes(leading_lines=line.leading_lines)

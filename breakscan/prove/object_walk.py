@@ -170,18 +170,16 @@ class ObjectWalk:
             if (value := getattr(thing, name, _MISSING)) is not _MISSING:
                 # A frozen dataclass refuses it otherwise.
                 put = functools.partial(object.__setattr__, thing, name)
-                self._bound(f"{path}.{name}", functools.partial(getattr, thing, name), put, value)
+                self._bound(f"{path}.{name}", functools.partial(getattr, thing, name), put)
                 yield f"{path}.{name}", value
 
-    def _bound(self, path: str, get: Callable[[], object], put: Callable[..., object], value: object) -> None:
-        self._keep(get, put, operator.is_, value)
+    def _bound(self, path: str, get: Callable[[], object], put: Callable[..., object]) -> None:
+        self._keep(get, put, operator.is_)
         self.setters[path] = put
 
-    def _keep(
-        self, get: Callable[[], Any], put: Callable[[Any], object], is_same: Callable[[Any, Any], bool], *value: object
-    ) -> None:
-        """The value that ``get`` returns, or is known to return, is to be put back."""
-        content = value[0] if value else get()
+    def _keep(self, get: Callable[[], Any], put: Callable[[Any], object], is_same: Callable[[Any, Any], bool]) -> None:
+        """The value that ``get`` returns is to be put back."""
+        content = get()
 
         def undo() -> bool:
             with contextlib.suppress(AttributeError, KeyError, ValueError):
@@ -321,7 +319,7 @@ class ObjectWalk:
     def _of_function(self, path: str, function: types.FunctionType) -> Iterator[tuple[str, object]]:
         for name, cell in cells_of(function):
             get, put = (functools.partial(of, cell, "cell_contents") for of in (getattr, setattr))
-            self._bound(f"{path}:{name}", get, put, cell.cell_contents)
+            self._bound(f"{path}:{name}", get, put)
             yield f"{path}:{name}", cell.cell_contents
         defaults = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
         yield from ((f"{path}.__defaults__[{n}]", one) for n, one in enumerate(defaults) if not isinstance(one, PLAIN))
@@ -345,7 +343,7 @@ class ObjectWalk:
             for name in sorted(names & held.keys()):
                 value = held[name]
                 get, put = (functools.partial(of, name) for of in (held.__getitem__, held.__setitem__))
-                self._bound(f"{module}.{name}", get, put, value)
+                self._bound(f"{module}.{name}", get, put)
                 if isinstance(value, types.ModuleType):
                     if value.__name__ not in found and is_own(value.__name__):
                         found[value.__name__] = vars(value)

@@ -33,6 +33,8 @@ class Overlay:
 
     def __init__(self, texts: Mapping[str, str], compile_text: Callable[[str, str], CodeType] = plain_code) -> None:
         self._texts = {os.path.realpath(path): (path, text) for path, text in texts.items()}
+        self.paths = list(texts)
+        """The files for which there is a new text."""
         self._names = {os.path.basename(path) for path in self._texts}
         self._compile_text = compile_text
         self.loaded: set[str] = set()
@@ -51,11 +53,6 @@ class Overlay:
 
         SourceFileLoader.get_code = overlaid_code  # type: ignore[method-assign,assignment]
         SourceFileLoader.get_data = overlaid_data  # type: ignore[method-assign,assignment]
-
-    @property
-    def paths(self) -> list[str]:
-        """The files for which there is a new text."""
-        return [path for path, _ in self._texts.values()]
 
     def holds(self, path: str) -> bool:
         """Returns whether there is a new text for the file."""
