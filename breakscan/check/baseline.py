@@ -162,20 +162,16 @@ def read_baseline(path: Path) -> FindingsBaseline | None:
     if not isinstance(targets, list) or not isinstance(files, list):
         raise not_ours(path, "baseline")
     table_values(path, "the top", data, {"paths": lambda one: isinstance(one, list) and all(map(is_text, one))})
+    modes = [one.value for one in Mode]
+    of_target = {"torch": is_text, "mode": modes.__contains__, "regions": REGIONS.__contains__}
+    target_tables = [table_values(path, "targets", entry, of_target) for entry in targets]
     right = {"path": is_text, "findings": lambda one: isinstance(one, list)}
     tables = [table_values(path, "a [[file]]", entry, right) for entry in files]
     return FindingsBaseline(
-        tuple(_target(path, entry) for entry in targets),
+        tuple(BaselineTarget(one["torch"], Mode(one["mode"]), one["regions"]) for one in target_tables),
         tuple(data["paths"]),
         tuple(_finding(path, table["path"], one) for table in tables for one in table["findings"]),
     )
-
-
-def _target(path: Path, entry: Any) -> BaselineTarget:
-    modes = [one.value for one in Mode]
-    right = {"torch": is_text, "mode": modes.__contains__, "regions": REGIONS.__contains__}
-    values = table_values(path, "targets", entry, right)
-    return BaselineTarget(values["torch"], Mode(values["mode"]), values["regions"])
 
 
 def _finding(path: Path, name: str, entry: Any) -> KnownFinding:

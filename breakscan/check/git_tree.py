@@ -126,21 +126,16 @@ class MovedSettings:
             return self._settings.of(path)
         own = self._settings.of(self._root / path.relative_to(self._copy))
         if id(own) not in self._known:
-            self._known[id(own)] = own, self._of_copy(own)
+            ignores = tuple((self._pattern(pattern), words) for pattern, words in own.per_file_ignores)
+            exclude = tuple(map(self._pattern, own.exclude))
+            root = self._moved(own.root)
+            moved = replace(own, root=root, exclude=exclude, per_file_ignores=ignores, no_cache=True)
+            self._known[id(own)] = own, moved
         return self._known[id(own)][1]
 
     def changed(self, **values: Any) -> MovedSettings:
         """See :class:`.FileSettings`."""
         return MovedSettings(self._settings.changed(**values), self._root, self._copy)
-
-    def _of_copy(self, own: Settings) -> Settings:
-        return replace(
-            own,
-            root=self._moved(own.root),
-            exclude=tuple(map(self._pattern, own.exclude)),
-            per_file_ignores=tuple((self._pattern(pattern), words) for pattern, words in own.per_file_ignores),
-            no_cache=True,
-        )
 
     def _pattern(self, pattern: PathPattern) -> PathPattern:
         return replace(pattern, folder=self._moved(pattern.folder))

@@ -188,8 +188,12 @@ def fitted(statement: cst.BaseStatement, indent: int, text: str, module: cst.Mod
             break
         for node, depth in _calls_in(statement, 0):
             code = module.code_for_node(node)
+            spaces = [node.whitespace_before_args, *(getattr(one.comma, "whitespace_after", None) for one in node.args)]
+            is_spread = any(isinstance(one, cst.ParenthesizedWhitespace) for one in spaces)
+            # Of several arguments in one line, one has several lines.
+            holds_lines = "\n" in code and len(node.args) > 1 and not is_spread
             first = next((line for line in lines if code.partition("\n")[0] in line), "")
-            if code not in text and (_holds_lines(node, code) or ("\n" not in code and is_wide(first))):
+            if code not in text and (holds_lines or ("\n" not in code and is_wide(first))):
                 base = first[: len(first) - len(first.lstrip())][len(module.default_indent) * depth :]
                 made = statement.deep_replace(node, _spread(node, base, module.default_indent))
                 assert isinstance(made, cst.BaseStatement)
@@ -207,14 +211,6 @@ def _calls_in(node: cst.CSTNode, depth: int) -> Iterator[tuple[cst.Call, int]]:
     if not isinstance(node, cst.FormattedString):  # before Python 3.12, its fields have one line
         for child in code_children(node):
             yield from _calls_in(child, depth + isinstance(node, cst.IndentedBlock))
-
-
-def _holds_lines(node: cst.Call, code: str) -> bool:
-    """True if an argument of a call with several, all in one line, has several lines."""
-    spaces = [node.whitespace_before_args, *(getattr(one.comma, "whitespace_after", None) for one in node.args)]
-    return (
-        "\n" in code and len(node.args) > 1 and not any(isinstance(one, cst.ParenthesizedWhitespace) for one in spaces)
-    )
 
 
 def _spread(node: cst.Call, base: str, unit: str) -> cst.Call:

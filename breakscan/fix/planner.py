@@ -383,7 +383,10 @@ class _Planner:
                 if unsafe:
                     unsafe_too = [replace(one.edit, differences=one.edit.differences or [AFTER_UNSAFE]) for one in done]
                     done = [replace(one, edit=edit) for one, edit in zip(done, unsafe_too, strict=True)]
-                self.applied += map(self._as_applied, done)
+                for one in done:
+                    offer = RewriteOffer(one.rewrite, "safe" if one.edit.is_safe else "unsafe")
+                    finding = replace(self.lines.moved(one.finding), rewrite=offer)
+                    self.applied.append(Applied(finding, one.rewrite, tuple(one.edit.differences)))
                 self.lines = self.lines.then(SourceMap.of_change(tree.text, text))
                 return text, after
             if len(useless) == len(chosen) > 1:
@@ -398,11 +401,6 @@ class _Planner:
                 self.failed[key, chosen[number].rewrite] = reason
             chosen = [one for number, one in enumerate(chosen) if number not in useless]
         return seen.module.text, seen
-
-    def _as_applied(self, one: _Chosen) -> Applied:
-        offer = RewriteOffer(one.rewrite, "safe" if one.edit.is_safe else "unsafe")
-        finding = replace(self.lines.moved(one.finding), rewrite=offer)
-        return Applied(finding, one.rewrite, tuple(one.edit.differences))
 
 
 _WHERE_MADE = ("__init__", "__new__", "__post_init__")

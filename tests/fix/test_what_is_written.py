@@ -188,14 +188,12 @@ def test_a_print_whose_exception_is_caught_is_not_safe_to_skip(tmp_path: Path) -
 @pytest.mark.parametrize(
     "setup",
     [
-        "def setup():\n    global range\n    range = max\n",
-        "exec('def range(a): return a')\n",
-        "vars()['range'] = max\n",
-        "setattr(sys.modules[__name__], 'range', max)\n",
-        "builtins.__dict__['range'] = max\n",
+        "def setup():\n    global pow\n    pow = max\n",
+        "exec('def pow(a): return a')\n",
+        "vars()['pow'] = max\n",
+        "setattr(sys.modules[__name__], 'pow', max)\n",
+        "builtins.__dict__['pow'] = max\n",
     ],
 )
 def test_a_name_that_may_be_another_is_left_alone(tmp_path: Path, setup: str) -> None:
-    assert not repaired(
-        tmp_path, f"import torch\n\n\n{setup}\n\ndef f(x: torch.Tensor):\n    return x * torch.arange(3).tolist()[2]\n"
-    ).changed
+    assert not repaired(tmp_path, f"import torch\n\n\n{setup}\n\n{SAFE}").changed

@@ -139,11 +139,6 @@ def test_an_unknown_rule_silences_nothing_and_is_reported_the_others_count() -> 
     ]
 
 
-def test_a_file_without_the_word_is_not_tokenized(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tokenize.generate_tokens", lambda _: pytest.fail("tokenized"))
-    assert read("x = 1  # noqa\n") == Suppressions("x.py")
-
-
 words = st.sampled_from(["BRK101", "BRK1", "item", "ALL", "BRK999", "x", "", "]", "[", ",", "#", " ", "ü"])
 
 
@@ -160,12 +155,6 @@ def test_no_comment_silences_more_than_it_names(inside: list[str], kind: str, re
                 word and (rule.startswith(word) or word in (name.upper(), "ALL"))
                 for word in (w.strip() for w in named.split(","))
             )
-
-
-def test_other_comments_in_a_file_with_a_directive_are_left_alone() -> None:
-    read = Suppressions.read(parse_module("x = 1  # note\n# breakscan: ignore\ny = 2  # more\n", Path("a.py"), "a.py"))
-    assert len(read.directives) == 1
-    assert read.malformed == ()
 
 
 def suppresses(text: str, line: int, rule: str) -> bool:
@@ -207,10 +196,6 @@ def test_all_rules_of_a_statement_are_in_one_comment() -> None:
     assert suppresses(text, 2, "BRK101")
     assert suppresses(text, 2, "BRK201")
     assert suppresses(text, 3, "BRK401")
-
-
-def test_no_reason_leaves_no_blank() -> None:
-    assert with_suppressions("x = 1\n", {1: ["BRK101"]}, "") == "x = 1  # breakscan: ignore[BRK101]\n"
 
 
 PIECES = st.lists(

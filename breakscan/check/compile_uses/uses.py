@@ -263,7 +263,10 @@ class Survey:
         for binding in self.scopes.made_by.get(statement, ()):
             compiled = None
             if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
-                compiled = self._decorated(statement)
+                mark = next((one for one in statement.decorator_list if is_compiler(self.index, one)), None)
+                options = mark.keywords if isinstance(mark, ast.Call) else []
+                keywords = {k.arg: k.value for k in options if k.arg}
+                compiled = Compiled(mark, keywords, BoundName(statement)) if mark is not None else None
             elif binding.value is not None:
                 compiled = self.made_by(binding.value, scope, statement.lineno)
             if compiled is not None:
@@ -312,13 +315,6 @@ class Survey:
             return Compiled(value, keywords, self._target(value.args[0], scope), value.args[0])
         if isinstance(value.func, ast.Attribute) and value.func.attr in RETURN_THE_MODULE:
             return self.made_by(value.func.value, scope, line)
-        return None
-
-    def _decorated(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Compiled | None:
-        for decorator in node.decorator_list:
-            if is_compiler(self.index, decorator):
-                keywords = decorator.keywords if isinstance(decorator, ast.Call) else []
-                return Compiled(decorator, {k.arg: k.value for k in keywords if k.arg}, BoundName(node))
         return None
 
     def _compiled_in_place(self, call: ast.Call, scope: Scope) -> Compiled | None:

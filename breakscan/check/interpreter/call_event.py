@@ -5,28 +5,17 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
+from breakscan.check.interpreter import values as av
 from breakscan.check.interpreter.attributes import in_autograd_function
 from breakscan.check.interpreter.frame import Frame
-from breakscan.check.interpreter.values import (
-    UNKNOWN,
-    Arguments,
-    Constant,
-    Container,
-    Instance,
-    Namespace,
-    Sure,
-    Tensor,
-    Unknown,
-    Value,
-    doubt,
-    elements_of,
-)
 from breakscan.model.findings import Condition, ConditionKind
 from breakscan.rulebook.events import Argument, EventKind
 from breakscan.source.walking import is_name
 
 
-def emit_call(frame: Frame, node: ast.Call, callee: str, arguments: Arguments, sure: Sure, untraced: str = "") -> None:
+def emit_call(
+    frame: Frame, node: ast.Call, callee: str, arguments: av.Arguments, sure: av.Sure, untraced: str = ""
+) -> None:
     """Emits a call, with its argument 0 as the operand; ``untraced`` is the form of one that Dynamo does not trace."""
     form = untraced
     if untraced and any(frame.program.rules.names(kind, callee) for kind in (EventKind.CALL, EventKind.ENTER)):
@@ -35,12 +24,12 @@ def emit_call(frame: Frame, node: ast.Call, callee: str, arguments: Arguments, s
         form = "autograd-function"
     if not frame.wants(EventKind.CALL, callee, form):
         return
-    operand = arguments.get(0) or UNKNOWN
-    tensors = [v.sure for v in arguments.values() if isinstance(v, Tensor)]
-    if len(tensors) > 1 or (tensors and not isinstance(operand, Tensor)):
+    operand = arguments.get(0) or av.UNKNOWN
+    tensors = [v.sure for v in arguments.values() if isinstance(v, av.Tensor)]
+    if len(tensors) > 1 or (tensors and not isinstance(operand, av.Tensor)):
         # Rules may demand any argument to be a tensor: the least sure of them speaks for all.
         operand = replace(operand, sure=min(tensors))
-    elif isinstance(operand, Container):
+    elif isinstance(operand, av.Container):
         operand = _as_its_tensors(operand)
     frame.emit(
         EventKind.CALL,
@@ -49,21 +38,21 @@ def emit_call(frame: Frame, node: ast.Call, callee: str, arguments: Arguments, s
         callee=callee,
         operand=operand,
         arguments=_patterns(frame, node, callee, arguments),
-        sure=Sure.LIKELY if arguments.spread else sure,
+        sure=av.Sure.LIKELY if arguments.spread else sure,
     )
 
 
-def _as_its_tensors(operand: Container) -> Container:
+def _as_its_tensors(operand: av.Container) -> av.Container:
     """A container of tensors, no surer than that there is one in it."""
-    parts: tuple[Value | None, ...] = operand.elements or (operand.element, *(part for _, part in operand.keys))
-    tensors = [part for part in parts if isinstance(part, Tensor)]
+    parts: tuple[av.Value | None, ...] = operand.elements or (operand.element, *(part for _, part in operand.keys))
+    tensors = [part for part in parts if isinstance(part, av.Tensor)]
     if not tensors:
         return operand
-    surest = max(tensors, key=lambda part: (doubt(part) is None, part.sure))
-    return replace(operand, sure=min(operand.sure, surest.sure), optional=operand.optional or doubt(surest))
+    surest = max(tensors, key=lambda part: (av.doubt(part) is None, part.sure))
+    return replace(operand, sure=min(operand.sure, surest.sure), optional=operand.optional or av.doubt(surest))
 
 
-def _patterns(frame: Frame, node: ast.Call, callee: str, arguments: Arguments) -> tuple[Argument, ...]:
+def _patterns(frame: Frame, node: ast.Call, callee: str, arguments: av.Arguments) -> tuple[Argument, ...]:
     patterns = arguments.patterns()
     values = arguments.values()
     if any(map(_tensor_if, values)):
@@ -79,32 +68,34 @@ def _patterns(frame: Frame, node: ast.Call, callee: str, arguments: Arguments) -
     )
 
 
-def _tensor_if(value: Value) -> Condition | None:
+def _tensor_if(value: av.Value) -> Condition | None:
     """The condition under which an argument is, or holds, a tensor or an object, where it may be something else."""
-    if isinstance(value, Instance):
+    if isinstance(value, av.Instance):
         return value.optional
-    parts = (value,) if isinstance(value, Tensor) else elements_of(value) or ()
-    doubts = [doubt(part) for part in parts if isinstance(part, Tensor)]
+    parts = (value,) if isinstance(value, av.Tensor) else av.elements_of(value) or ()
+    doubts = [av.doubt(part) for part in parts if isinstance(part, av.Tensor)]
     return doubts[0] if doubts and None not in doubts else None
 
 
-def _true_if(value: Value, node: ast.expr | None) -> Condition | None:
+def _true_if(value: av.Value, node: ast.expr | None) -> Condition | None:
     """The condition under which an argument is True, where that is not known."""
-    if isinstance(value, Constant) and value.optional and value.optional.kind is ConditionKind.FLAG:
+    if isinstance(value, av.Constant) and value.optional and value.optional.kind is ConditionKind.FLAG:
         return replace(value.optional, outcome=True)
-    unknown = isinstance(value, Unknown | Namespace) or (isinstance(value, Constant) and value.literal is None)
+    unknown = isinstance(value, av.Unknown | av.Namespace) or (isinstance(value, av.Constant) and value.literal is None)
     return Condition(ConditionKind.TEST, ast.unparse(node)) if unknown and node is not None else None
 
 
 SKIPPED = "skipped"
 
 
-def emit_skippable(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments, sure: Sure = Sure.CERTAIN) -> None:
+def emit_skippable(
+    frame: Frame, node: ast.Call, dotted: str, arguments: av.Arguments, sure: av.Sure = av.Sure.CERTAIN
+) -> None:
     """Emits a call by its dotted name."""
     if frame.api.skipped.by_rule(dotted):
         emit_call(frame, node, dotted, arguments, sure, SKIPPED)
     elif frame.api.skipped.in_practice(dotted):
-        emit_call(frame, node, dotted, arguments, min(sure, Sure.LIKELY), SKIPPED)
+        emit_call(frame, node, dotted, arguments, min(sure, av.Sure.LIKELY), SKIPPED)
     else:
         emit_call(frame, node, dotted, arguments, sure)
 
@@ -120,15 +111,15 @@ RESUMABLE_WHEN_HELD = frozenset({"torch.autocast", "torch.profiler.record_functi
 """Those of them that also are when the object was made before the ``with``."""
 
 
-def enter(frame: Frame, item: ast.withitem) -> tuple[Value, bool]:
+def enter(frame: Frame, item: ast.withitem) -> tuple[av.Value, bool]:
     """Emits that a context manager is entered.  Returns what ``as`` binds, and if Dynamo restores it after a break."""
     node = item.context_expr
     value = frame.evaluate(node)
-    callee = value.name if isinstance(value, Instance) else _dotted_name(frame, node)
+    callee = value.name if isinstance(value, av.Instance) else _dotted_name(frame, node)
     form = "made" if _is_made(frame, node) else "held"
     if callee is not None:
         frame.emit(EventKind.ENTER, node, form=form, callee=callee, operand=value)
-    return value if callee == _STACK else UNKNOWN, callee in (
+    return value if callee == _STACK else av.UNKNOWN, callee in (
         RESUMABLE_CONTEXTS if form == "made" else RESUMABLE_WHEN_HELD
     )
 
@@ -148,7 +139,7 @@ ENTER_ON_STACK = f"{_STACK}.enter_context"
 _NOT_ON_A_STACK = ("torch.", "contextlib.nullcontext", "contextlib.redirect_std", "warnings.catch_warnings")
 
 
-def enter_on_stack(frame: Frame, node: ast.Call, entered: Value) -> None:
+def enter_on_stack(frame: Frame, node: ast.Call, entered: av.Value) -> None:
     """Emits that a stack of context managers enters one which Dynamo enters in a ``with`` alone: one of torch or of
     contextlib, or an object that the function did not make."""
     argument = node.args[0] if node.args else None
@@ -156,7 +147,7 @@ def enter_on_stack(frame: Frame, node: ast.Call, entered: Value) -> None:
         untraced = (_dotted_name(frame, argument) or "").startswith(_NOT_ON_A_STACK)
     else:
         made = isinstance(argument, ast.Name) and argument.id in frame.names and argument.id not in frame.parameters
-        untraced = isinstance(entered, Instance) and not made
+        untraced = isinstance(entered, av.Instance) and not made
     if untraced:
         frame.emit(EventKind.ENTER, node, form="stack", callee=_STACK, operand=entered)
 

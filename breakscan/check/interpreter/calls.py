@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
+from breakscan.check.interpreter import values as av
 from breakscan.check.interpreter.builtin_calls import (
     builtin,
     call_own_method,
@@ -16,39 +17,6 @@ from breakscan.check.interpreter.call_event import ENTER_ON_STACK, emit_call, em
 from breakscan.check.interpreter.frame import Frame
 from breakscan.check.interpreter.parameters import LOGGER, makes_logger
 from breakscan.check.interpreter.torch_calls import array_number_method, numpy_call, tensor_method, torch_function
-from breakscan.check.interpreter.values import (
-    CONSTANT,
-    NONE,
-    SIZE,
-    UNKNOWN,
-    Arguments,
-    ArrayNumber,
-    Class,
-    Constant,
-    Container,
-    Defined,
-    DrawnNumber,
-    Function,
-    Instance,
-    Module,
-    NamedTupleClass,
-    Namespace,
-    NoneValue,
-    Size,
-    Sure,
-    Tensor,
-    TensorNumber,
-    Unknown,
-    Value,
-    any_of,
-    container,
-    container_of,
-    instance_of,
-    item_of,
-    iterated,
-    join_all,
-    tensor,
-)
 from breakscan.check.project.entry_points import disabling_decorator
 from breakscan.check.project.imports import Project
 from breakscan.check.project.index import BUILTINS, ClassInfo, FunctionInfo
@@ -61,7 +29,7 @@ from breakscan.source.walking import is_name
 _OPTIMIZER = "torch.optim.Optimizer"
 
 
-def emit_guessed(frame: Frame, node: ast.Call, name: str, arguments: Arguments) -> None:
+def emit_guessed(frame: Frame, node: ast.Call, name: str, arguments: av.Arguments) -> None:
     """Emits what a method of an unknown value very likely is."""
     if name.startswith("register_") and name.endswith("_hook"):
         callee = f"torch.nn.Module.{name}"
@@ -74,7 +42,7 @@ def emit_guessed(frame: Frame, node: ast.Call, name: str, arguments: Arguments) 
     else:
         return
     frame.saw_tensor = True
-    emit_call(frame, node, callee, arguments, Sure.LIKELY)
+    emit_call(frame, node, callee, arguments, av.Sure.LIKELY)
 
 
 def _last_name(node: ast.Call) -> str:
@@ -84,15 +52,6 @@ def _last_name(node: ast.Call) -> str:
         owner = owner.value
     name = owner.attr if isinstance(owner, ast.Attribute) else owner.id if isinstance(owner, ast.Name) else ""
     return name.lower()
-
-
-def named_tuple(names: tuple[str, ...], arguments: Arguments) -> Value:
-    """The instance that a call of a class with these fields makes."""
-    parts = [arguments.get(i, name) or UNKNOWN for i, name in enumerate(names)]
-    if arguments.spread:
-        return UNKNOWN
-    made = container(parts)
-    return replace(made, keys=tuple(zip(names, parts, strict=True))) if made.elements else made
 
 
 def _fields_named(node: ast.Call) -> tuple[str, ...]:
@@ -110,7 +69,7 @@ def _fields_named(node: ast.Call) -> tuple[str, ...]:
 _IMPORTING = frozenset({"importlib.import_module", "__import__"})
 
 
-def optional_import(frame: Frame, node: ast.Call, info: FunctionInfo) -> Value | None:
+def optional_import(frame: Frame, node: ast.Call, info: FunctionInfo) -> av.Value | None:
     """The module that such a call imports; None for any other call."""
     if "import" not in info.name or not node.args:
         return None
@@ -124,17 +83,17 @@ def optional_import(frame: Frame, node: ast.Call, info: FunctionInfo) -> Value |
     found = frame.program.names.imported(".".join(texts), frame.index)
     returned = (one.value for one in info.own_nodes if isinstance(one, ast.Return))
     several = any(isinstance(value, ast.Tuple) for value in returned)
-    return container([found, CONSTANT]) if several else found
+    return av.container([found, av.CONSTANT]) if several else found
 
 
 # The calls of a program's own functions that rules of the project name.  They are followed, and no event otherwise.
-def emit_project_call(frame: Frame, node: ast.Call, called: FunctionInfo | ClassInfo, arguments: Arguments) -> None:
+def emit_project_call(frame: Frame, node: ast.Call, called: FunctionInfo | ClassInfo, arguments: av.Arguments) -> None:
     """Emits the call if a rule wants it, under the name of the definition or the one that it is imported by."""
     if not frame.program.rules.of_projects:
         return
     for name in (f"{called.index.name}.{called.qualname}", frame.index.dotted(node.func)):
         if name and frame.wants(EventKind.CALL, name):
-            emit_call(frame, node, name, arguments, Sure.CERTAIN)
+            emit_call(frame, node, name, arguments, av.Sure.CERTAIN)
             return
 
 
@@ -191,47 +150,52 @@ def _makes_optional(owner: ClassInfo) -> bool:
     return "NotRequired" in asked or (partial and asked.count("Required") < len(fields))
 
 
-def apply(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments) -> Value:
+def apply(frame: Frame, node: ast.Call, callee: av.Value, arguments: av.Arguments) -> av.Value:
     """Returns the result of a call. Emits the call if a rule may match it."""
-    if isinstance(callee, Defined) and callee.choices:
+    if isinstance(callee, av.Defined) and callee.choices:
         with frame.under(Condition(ConditionKind.CHOSEN, ast.unparse(node.func))):
             results = [apply(frame, node, choice, arguments) for choice in callee.choices]
-        result = join_all(results)
-        if isinstance(result, Tensor) and any(isinstance(r, Constant | Size | NoneValue) for r in results):
+        result = av.join_all(results)
+        if isinstance(result, av.Tensor) and any(isinstance(r, av.Constant | av.Size | av.NoneValue) for r in results):
             # Not two paths to the same thing, but two things that do as they like.
             result = replace(result, optional=Condition(ConditionKind.RETURNS_TENSOR, ast.unparse(node.func)))
         return result
-    if isinstance(callee, Function) and callee.info is not None:
+    if isinstance(callee, av.Function) and callee.info is not None:
         return _function(frame, node, callee, callee.info, arguments)
-    if isinstance(callee, Class) and callee.info is not None:
+    if isinstance(callee, av.Class) and callee.info is not None:
         return _construct_own(frame, node, callee.info, callee.sure, arguments)
-    if isinstance(callee, Module | Instance):
+    if isinstance(callee, av.Module | av.Instance):
         return _module_or_instance(frame, node, callee, arguments)
-    if isinstance(callee, NamedTupleClass):
-        return named_tuple(callee.names, arguments)
-    if isinstance(callee, Namespace) and callee.name:
+    if isinstance(callee, av.NamedTupleClass):
+        parts = [arguments.get(i, name) or av.UNKNOWN for i, name in enumerate(callee.names)]
+        made = av.UNKNOWN if arguments.spread else av.container(parts)
+        named = tuple(zip(callee.names, parts, strict=True))
+        return replace(made, keys=named) if isinstance(made, av.Container) and made.elements else made
+    if isinstance(callee, av.Namespace) and callee.name:
         if callee.bound is None:
             return _named(frame, node, callee.name, arguments)
-        if isinstance(callee.bound, Tensor):
+        if isinstance(callee.bound, av.Tensor):
             return tensor_method(frame, node, callee.bound, callee.name.rsplit(".", 1)[-1], arguments)
         return _method(frame, node, callee.bound, callee.name, arguments)
     frame.program.pass_callables(frame, node, arguments.values())
-    return _of_parameter(frame, node, arguments) if isinstance(callee, Unknown) else UNKNOWN
+    return _of_parameter(frame, node, arguments) if isinstance(callee, av.Unknown) else av.UNKNOWN
 
 
-def _of_parameter(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
+def _of_parameter(frame: Frame, node: ast.Call, arguments: av.Arguments) -> av.Value:
     """The result of calling a parameter: mostly a tensor, if it is given one."""
     if not isinstance(node.func, ast.Name) or node.func.id not in frame.parameters:
-        return UNKNOWN
-    if not any(isinstance(value, Tensor) and value.sure is Sure.CERTAIN for value in arguments.values()):
-        return UNKNOWN
-    return replace(tensor(Sure.LIKELY), optional=Condition(ConditionKind.RETURNS_TENSOR, node.func.id))
+        return av.UNKNOWN
+    if not any(isinstance(value, av.Tensor) and value.sure is av.Sure.CERTAIN for value in arguments.values()):
+        return av.UNKNOWN
+    return replace(av.tensor(av.Sure.LIKELY), optional=Condition(ConditionKind.RETURNS_TENSOR, node.func.id))
 
 
-def _function(frame: Frame, node: ast.Call, callee: Function, info: FunctionInfo, arguments: Arguments) -> Value:
+def _function(
+    frame: Frame, node: ast.Call, callee: av.Function, info: FunctionInfo, arguments: av.Arguments
+) -> av.Value:
     # A plain export runs what Dynamo is kept out of.
     if frame.program.mode is not Mode.EXPORT and (disabled := disabling_decorator(info)):
-        emit_call(frame, node, disabled, arguments, Sure.CERTAIN)
+        emit_call(frame, node, disabled, arguments, av.Sure.CERTAIN)
     given = arguments.with_receiver(callee.bound) if callee.bound is not None else arguments
     emit_project_call(frame, node, info, given)
     result = frame.program.call_function(frame, node, info, given, callee.closure)
@@ -240,20 +204,22 @@ def _function(frame: Frame, node: ast.Call, callee: Function, info: FunctionInfo
     return result
 
 
-def _construct_own(frame: Frame, node: ast.Call, owner: ClassInfo, sure: Sure, arguments: Arguments) -> Value:
+def _construct_own(frame: Frame, node: ast.Call, owner: ClassInfo, sure: av.Sure, arguments: av.Arguments) -> av.Value:
     emit_project_call(frame, node, owner, arguments)
     if has_optional_keys(frame.program.project, owner):
         frame.emit(EventKind.CALL, node, form="optional-keys", callee=TYPED_DICT, sure=sure)
-    made = replace(instance_of(owner), sure=sure)
-    is_module = isinstance(made, Module)
+    made = replace(av.instance_of(owner), sure=sure)
+    is_module = isinstance(made, av.Module)
     if is_module and frame.program.attributes.makes_parameters(owner):
         frame.emit(EventKind.CONSTRUCT, node, form="module", callee=owner.qualname, operand=made)
     new = frame.program.project.method(owner, "__new__")
     if new is not None and not frame.silent and not frame.program.has_borrowed(new):
-        frame.program.call_function(frame, node, new, arguments.with_receiver(Class(info=owner, name=owner.qualname)))
+        frame.program.call_function(
+            frame, node, new, arguments.with_receiver(av.Class(info=owner, name=owner.qualname))
+        )
     init = frame.program.project.method(owner, "__init__")
     # Without a tensor, the __init__ of a module makes parameters at most, which the call shows.
-    made_of_tensors = not frame.silent and any(isinstance(value, Tensor) for value in arguments.values())
+    made_of_tensors = not frame.silent and any(isinstance(value, av.Tensor) for value in arguments.values())
     followed = not is_module or made_of_tensors
     if init is not None and followed and not frame.program.has_borrowed(init):
         frame.program.call_function(frame, node, init, arguments.with_receiver(made))
@@ -269,41 +235,43 @@ _ANY_MODULE = frozenset({"Module", "Sequential", "ModuleList", "ModuleDict", "Ad
 """Classes that do not determine what calling one of their objects returns."""
 
 
-def _module_or_instance(frame: Frame, node: ast.Call, callee: Module | Instance, arguments: Arguments) -> Value:
+def _module_or_instance(
+    frame: Frame, node: ast.Call, callee: av.Module | av.Instance, arguments: av.Arguments
+) -> av.Value:
     if callee.info is not None:
-        method = frame.program.project.method(callee.info, "forward" if isinstance(callee, Module) else "__call__")
+        method = frame.program.project.method(callee.info, "forward" if isinstance(callee, av.Module) else "__call__")
         if method is not None:
             given = arguments.with_receiver(callee)
             emit_project_call(frame, node, method, given)
             return frame.program.call_function(frame, node, method, given)
-        return UNKNOWN
+        return av.UNKNOWN
     name = callee.name or ""
-    emit_call(frame, node, f"{name}.__call__", arguments, Sure.CERTAIN)
-    if isinstance(callee, Module) and callee.element is not None and name.endswith("Sequential"):
+    emit_call(frame, node, f"{name}.__call__", arguments, av.Sure.CERTAIN)
+    if isinstance(callee, av.Module) and callee.element is not None and name.endswith("Sequential"):
         for module in callee.elements or (callee.element,):
             result = apply(frame, node, module, arguments)
-            arguments = Arguments([result], {})
+            arguments = av.Arguments([result], {})
         return result
     last = name.rsplit(".", 1)[-1]
     if last in ("LSTM", "LSTMCell"):
-        return container([tensor(), container([tensor(), tensor()])])
+        return av.container([av.tensor(), av.container([av.tensor(), av.tensor()])])
     if last in ("GRU", "RNN", "MultiheadAttention"):
-        return container([tensor(), tensor()])
+        return av.container([av.tensor(), av.tensor()])
     if name in frame.api.modules and last not in _ANY_MODULE:
         # A loss is one number, unless an argument or an attribute keeps it for each element.
         is_one = last.endswith("Loss") and not any(word in frame.index.module.text for word in SETS_THE_REDUCTION)
-        return tensor(dtype="float", zero_dim=is_one or None)
-    return UNKNOWN
+        return av.tensor(dtype="float", zero_dim=is_one or None)
+    return av.UNKNOWN
 
 
-def _method(frame: Frame, node: ast.Call, owner: Value, dotted: str, arguments: Arguments) -> Value:
+def _method(frame: Frame, node: ast.Call, owner: av.Value, dotted: str, arguments: av.Arguments) -> av.Value:
     """A method of something that is not known to be a tensor."""
     emit_super_slot(frame, node)
     name = dotted.rsplit(".", 1)[-1]
     made = arguments.get(0)
-    if name == "__new__" and isinstance(made, Class) and made.info is not None:
-        return replace(instance_of(made.info), sure=made.sure)
-    if isinstance(owner, Instance) and owner.name:
+    if name == "__new__" and isinstance(made, av.Class) and made.info is not None:
+        return replace(av.instance_of(made.info), sure=made.sure)
+    if isinstance(owner, av.Instance) and owner.name:
         dotted = f"{owner.name}.{name}"
         if owner.name.rpartition(".")[0] == "torch.optim":
             frame.saw_tensor = True
@@ -314,53 +282,53 @@ def _method(frame: Frame, node: ast.Call, owner: Value, dotted: str, arguments: 
             return arguments.positional[0]
         emit_skippable(frame, node, dotted, arguments.with_receiver(owner), owner.sure)
         if dotted in _DRAWS and frame.traced:
-            return DrawnNumber(owner.sure)
+            return av.DrawnNumber(owner.sure)
         if owner.name == "re.Pattern" and f"re.{name}" in _MAKES:
-            return Instance(name="re.Match")
+            return av.Instance(name="re.Match")
         if dotted == "torch.Generator.manual_seed":
             return owner
-        return UNKNOWN
-    if isinstance(owner, Container):
+        return av.UNKNOWN
+    if isinstance(owner, av.Container):
         return _container_method(frame, node, owner, name, arguments)
-    if isinstance(owner, Module):
+    if isinstance(owner, av.Module):
         if name in _REGISTERS and owner.info is not None:
             _register(frame, node, owner.info, name, arguments)
         frame.program.pass_callables(frame, node, arguments.values())
         emit_call(frame, node, dotted, arguments.with_receiver(owner), owner.sure)
         if name in ("parameters", "buffers"):
-            return container_of(Tensor(parameter=name == "parameters"))
-        return owner if name in RETURN_THE_MODULE else UNKNOWN
-    if isinstance(owner, ArrayNumber):
+            return av.container_of(av.Tensor(parameter=name == "parameters"))
+        return owner if name in RETURN_THE_MODULE else av.UNKNOWN
+    if isinstance(owner, av.ArrayNumber):
         return array_number_method(frame, node, owner, name, arguments)
-    if isinstance(owner, Size):
-        return SIZE
-    if isinstance(owner, Constant) and name == "format":
+    if isinstance(owner, av.Size):
+        return av.SIZE
+    if isinstance(owner, av.Constant) and name == "format":
         for value in arguments.values():
-            if isinstance(value, Tensor):
-                emit_call(frame, node, "str.format", Arguments([value], {}), value.sure)
+            if isinstance(value, av.Tensor):
+                emit_call(frame, node, "str.format", av.Arguments([value], {}), value.sure)
         emit_format_fields(frame, node, owner.literal, arguments)
-    if isinstance(owner, Constant | NoneValue):
-        return CONSTANT
-    if isinstance(owner, TensorNumber):
+    if isinstance(owner, av.Constant | av.NoneValue):
+        return av.CONSTANT
+    if isinstance(owner, av.TensorNumber):
         return owner
     return _method_of_unknown(frame, node, name, arguments)
 
 
-def _method_of_unknown(frame: Frame, node: ast.Call, name: str, arguments: Arguments) -> Value:
+def _method_of_unknown(frame: Frame, node: ast.Call, name: str, arguments: av.Arguments) -> av.Value:
     """A method of an unknown value, as far as the name suggests a tensor."""
     if name in DISTINCTIVE_METHODS:
-        return tensor_method(frame, node, tensor(Sure.LIKELY), name, arguments)
+        return tensor_method(frame, node, av.tensor(av.Sure.LIKELY), name, arguments)
     if name in SUGGESTIVE_METHODS:
         compared = isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Compare)
         # The result of a comparison of numbers has no such method.
-        known = tensor(Sure.LIKELY, "bool") if compared else tensor(Sure.POSSIBLE)
+        known = av.tensor(av.Sure.LIKELY, "bool") if compared else av.tensor(av.Sure.POSSIBLE)
         return tensor_method(frame, node, known, name, arguments)
     if name == "size":
-        return SIZE
+        return av.SIZE
     emit_guessed(frame, node, name, arguments)
     if name not in _LEVELS:  # a logger may call a lambda for its text, once the graph has ended
         frame.program.pass_callables(frame, node, arguments.values())
-    return UNKNOWN
+    return av.UNKNOWN
 
 
 _LEVELS = frozenset("trace debug info success warning error critical exception log".split())
@@ -373,19 +341,21 @@ _REGISTERS = {
 """Methods of modules that set an attribute, each with the name of the argument that is the value."""
 
 
-def _register(frame: Frame, node: ast.Call, owner: ClassInfo, method: str, arguments: Arguments) -> None:
+def _register(frame: Frame, node: ast.Call, owner: ClassInfo, method: str, arguments: av.Arguments) -> None:
     name = computed_name(frame, node.args[0]) if node.args else None
     value = arguments.get(1, _REGISTERS[method])
     if name is None or value is None:
         return
     if method.endswith("module"):
-        known: Value = value if isinstance(value, Module) else Module(Sure.LIKELY)
+        known: av.Value = value if isinstance(value, av.Module) else av.Module(av.Sure.LIKELY)
     else:
-        known = value if isinstance(value, Tensor | NoneValue) else Tensor(Sure.LIKELY)
+        known = value if isinstance(value, av.Tensor | av.NoneValue) else av.Tensor(av.Sure.LIKELY)
     frame.program.attributes.store(owner, name, known)
 
 
-def _container_method(frame: Frame, node: ast.Call, owner: Container, name: str, arguments: Arguments) -> Value:
+def _container_method(
+    frame: Frame, node: ast.Call, owner: av.Container, name: str, arguments: av.Arguments
+) -> av.Value:
     func = node.func
     if (
         name in ("append", "add", "insert", "extend", "update")
@@ -393,69 +363,73 @@ def _container_method(frame: Frame, node: ast.Call, owner: Container, name: str,
         and isinstance(func, ast.Attribute)
     ):
         added = arguments.positional[-1]
-        added = item_of(added) if name in ("extend", "update") else added
+        added = av.item_of(added) if name in ("extend", "update") else added
         if isinstance(func.value, ast.Name):
-            parts = (item_of(owner), added) if owner.element or owner.elements else (added,)
-            grown = replace(owner, elements=None, element=any_of(parts))
+            parts = (av.item_of(owner), added) if owner.element or owner.elements else (added,)
+            grown = replace(owner, elements=None, element=av.any_of(parts))
             frame.names[func.value.id] = grown
-        return CONSTANT
+        return av.CONSTANT
     if name == "sort":
         emit_sort(frame, node, owner, arguments)
-        return NONE
+        return av.NONE
     if name in ("pop", "get", "popleft", "setdefault"):
-        return item_of(owner)
+        return av.item_of(owner)
     if name in ("values", "copy"):
-        return container_of(item_of(owner)) if name == "values" else owner
+        return av.container_of(av.item_of(owner)) if name == "values" else owner
     if name == "items":
-        return container_of(container([CONSTANT, item_of(owner)]))
+        return av.container_of(av.container([av.CONSTANT, av.item_of(owner)]))
     if name == "keys":
-        return container_of(CONSTANT)
-    return UNKNOWN if isinstance(item_of(owner), Unknown) else CONSTANT
+        return av.container_of(av.CONSTANT)
+    return av.UNKNOWN if isinstance(av.item_of(owner), av.Unknown) else av.CONSTANT
 
 
-def _named(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -> Value:
+def _named(frame: Frame, node: ast.Call, dotted: str, arguments: av.Arguments) -> av.Value:
     """A call to something imported or built in."""
     if dotted in BUILTINS:
         return builtin(frame, node, dotted, arguments)
     last = dotted.rsplit(".", 1)[-1]
     if makes_logger(last):
-        return Instance(name=LOGGER)
+        return av.Instance(name=LOGGER)
     if dotted.startswith("torch."):
         return torch_function(frame, node, dotted, last, arguments)
     if dotted.startswith("numpy.") and frame.traced:
         return numpy_call(frame, node, dotted, arguments)
-    sure = max((v.sure for v in arguments.values() if isinstance(v, Tensor)), default=Sure.POSSIBLE)
+    sure = max((v.sure for v in arguments.values() if isinstance(v, av.Tensor)), default=av.Sure.POSSIBLE)
     if dotted.startswith(("math.", "cmath.")):
-        emit_call(frame, node, dotted, arguments, Sure.CERTAIN)
+        emit_call(frame, node, dotted, arguments, av.Sure.CERTAIN)
         if node.args and _is_iterator(frame, node.args[0]):
             frame.emit(EventKind.CALL, node, form="iterator", callee=dotted)
-        return TensorNumber(sure) if any(isinstance(v, Tensor | TensorNumber) for v in arguments.values()) else CONSTANT
+        return (
+            av.TensorNumber(sure)
+            if any(isinstance(v, av.Tensor | av.TensorNumber) for v in arguments.values())
+            else av.CONSTANT
+        )
     if dotted == "copy.copy" and arguments.positional:
         copied = call_own_method(frame, node, arguments.positional[0], "__copy__")
         if copied is not None:
             return copied
     emit_skippable(frame, node, dotted, arguments)
     if dotted.startswith("scipy.special.") and frame.traced:
-        return ArrayNumber(Sure.LIKELY)  # computed by the interpreter, and traced from there on
+        return av.ArrayNumber(av.Sure.LIKELY)  # computed by the interpreter, and traced from there on
     if dotted in ("copy.deepcopy", "copy.copy", "typing.cast"):
-        return arguments.positional[-1] if arguments.positional else UNKNOWN
+        return arguments.positional[-1] if arguments.positional else av.UNKNOWN
     if last == "tqdm" and arguments.positional:
-        return container_of(iterated(arguments.positional[0]))
+        return av.container_of(av.iterated(arguments.positional[0]))
     if dotted == "collections.namedtuple":
-        return NamedTupleClass(names=names) if (names := _fields_named(node)) else UNKNOWN
+        return av.NamedTupleClass(names=names) if (names := _fields_named(node)) else av.UNKNOWN
     if dotted in _DRAWS and frame.traced:
-        return DrawnNumber()
+        return av.DrawnNumber()
     if dotted in ("loguru.logger.opt", "loguru.logger.bind"):
-        return Namespace(name="loguru.logger")
+        return av.Namespace(name="loguru.logger")
     made = _MAKES.get(dotted) or (dotted if last[:1].isupper() and not last.isupper() else None)
     if made is not None:
-        return Instance(Sure.LIKELY if made == dotted else Sure.CERTAIN, name=made)
+        return av.Instance(av.Sure.LIKELY if made == dotted else av.Sure.CERTAIN, name=made)
     if dotted.startswith(_STANDARD):
-        return CONSTANT
+        return av.CONSTANT
     if dotted.startswith("loguru."):
-        return UNKNOWN
+        return av.UNKNOWN
     frame.program.pass_callables(frame, node, arguments.values())
-    return UNKNOWN
+    return av.UNKNOWN
 
 
 def _is_iterator(frame: Frame, node: ast.expr) -> bool:

@@ -23,8 +23,6 @@ from breakscan.source.spans import span, text_of
 from breakscan.source.walking import blocks, is_name, walk
 
 _CONFIDENCE = {Sure.CERTAIN: Confidence.CERTAIN, Sure.LIKELY: Confidence.LIKELY, Sure.POSSIBLE: Confidence.POSSIBLE}
-
-
 _Exits = tuple[tuple[tuple[int, int], bool], ...]
 """The ends of the ``return`` (True) and ``continue`` (False) statements of a loop, in order."""
 

@@ -7,23 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast
 
+from breakscan.check.interpreter import values as av
 from breakscan.check.interpreter.frame import Frame, Interpreter
 from breakscan.check.interpreter.signatures import ParameterChange, State
 from breakscan.check.interpreter.statements import returned_value, run_body, run_statement
 from breakscan.check.interpreter.value_log import Notes
-from breakscan.check.interpreter.values import (
-    UNKNOWN,
-    Arguments,
-    ClassOrObject,
-    Container,
-    Function,
-    Module,
-    Namespace,
-    Unknown,
-    Value,
-    container_of,
-    item_of,
-)
 from breakscan.check.project.entry_points import is_untraced
 from breakscan.check.project.imports import KeptAnswer, Project
 from breakscan.check.project.index import FunctionInfo
@@ -121,27 +109,29 @@ class SingleCalls:
 
     def __init__(self, program: Interpreter) -> None:
         self._program = program
-        self._results: dict[object, Value] = {}
+        self._results: dict[object, av.Value] = {}
         self.running: set[FunctionInfo] = set()
 
-    def result(self, info: FunctionInfo, given: Arguments, closure: dict[str, Value] | None, *, traced: bool) -> Value:
+    def result(
+        self, info: FunctionInfo, given: av.Arguments, closure: dict[str, av.Value] | None, *, traced: bool
+    ) -> av.Value:
         """The value that a call returns; unknown where the interpretation would take too long."""
         if len(self.running) >= MOST_SINGLE_CALLS_DEEP or info in self.running:
-            return UNKNOWN
+            return av.UNKNOWN
         body = info.node.body
         if not isinstance(body, list) or isinstance(info.node, ast.AsyncFunctionDef) or info.is_generator:
-            return UNKNOWN
+            return av.UNKNOWN
         if info.index is not self._program.index and not is_small(info):
-            return UNKNOWN
+            return av.UNKNOWN
         key = info, tuple(given.positional), tuple(given.named.items()), closure is None, traced
         if key in self._results:
             return self._results[key]
         if len(self._results) >= MOST_CALLS:
-            return UNKNOWN
+            return av.UNKNOWN
         frame = Frame(self._program, info, {**(closure or {}), **self._program.signatures.given(info, given)})
         frame.silent, frame.traced = True, traced
         self.running.add(info)
-        self._results[key] = UNKNOWN
+        self._results[key] = av.UNKNOWN
         try:
             with self._program.project.sparing(info.index, info.node):
                 self._results[key] = returned_value(frame, run_body(frame, body))
@@ -170,7 +160,7 @@ class Summary:
     """The result of a function of another file for some arguments, the states of all functions that it calls, and the
     notes, if any were taken."""
 
-    returns: Value
+    returns: av.Value
     states: dict[FunctionInfo, State]
     notes: Notes | None
 
@@ -179,7 +169,10 @@ class SummaryCache:
     """Interprets functions for other files, each apart from what those files know, as ``interpret`` does."""
 
     def __init__(
-        self, project: Project, mode: Mode, interpret: Callable[[FunctionInfo, dict[str, Value], SummaryCache], Summary]
+        self,
+        project: Project,
+        mode: Mode,
+        interpret: Callable[[FunctionInfo, dict[str, av.Value], SummaryCache], Summary],
     ) -> None:
         self._project = project
         self._mode = mode
@@ -187,7 +180,7 @@ class SummaryCache:
         self.running: set[object] = set()
         self._made = 0
 
-    def lend(self, info: FunctionInfo, parameters: dict[str, Value]) -> Summary | None:
+    def lend(self, info: FunctionInfo, parameters: dict[str, av.Value]) -> Summary | None:
         """The summary of a call; None while the function is being interpreted for the same arguments."""
         key = info, self._mode, tuple(parameters.items())
         known = info.index.remembered.get(key)
@@ -206,16 +199,16 @@ class SummaryCache:
         return loan.answer
 
 
-def is_untied(value: Value) -> bool:
+def is_untied(value: av.Value) -> bool:
     """True if a value means the same in any file: no module or function of the caller's is in it."""
     match value:
-        case Module() | Function():
+        case av.Module() | av.Function():
             return False
-        case Namespace():
+        case av.Namespace():
             return value.bound is None
-        case ClassOrObject():
+        case av.ClassOrObject():
             return all(map(is_untied, value.choices))
-        case Container():
+        case av.Container():
             parts = (*(value.elements or ()), *(part for _, part in value.keys))
             return all(map(is_untied, parts)) and (value.element is None or is_untied(value.element))
     return True
@@ -247,15 +240,20 @@ class Functions:
         self._borrowed = 0
 
     def call(
-        self, frame: Frame, node: ast.AST, info: FunctionInfo, given: Arguments, closure: dict[str, Value] | None = None
-    ) -> Value:
+        self,
+        frame: Frame,
+        node: ast.AST,
+        info: FunctionInfo,
+        given: av.Arguments,
+        closure: dict[str, av.Value] | None = None,
+    ) -> av.Value:
         """The value that a call at a node returns; the function is interpreted for these arguments too."""
         declared = self._program.signatures.declared_result(info)
         if self._is_untraced(info) or self._depth > MOST_CALLS_DEEP:
             return declared
         if frame.silent:
             single = self._single_calls
-            known = not isinstance(declared, Unknown)
+            known = not isinstance(declared, av.Unknown)
             return declared if known else single.result(info, given, closure, traced=frame.traced)
         if info.index is not self._program.index and info not in self.states:
             self._borrowed += 1
@@ -263,8 +261,8 @@ class Functions:
                 return declared
         result = self._returned(frame, node, info, given, closure)
         if info.is_generator:
-            return container_of(item_of(declared))
-        known = not isinstance(result, Unknown | Namespace) or isinstance(declared, Unknown)
+            return av.container_of(av.item_of(declared))
+        known = not isinstance(result, av.Unknown | av.Namespace) or isinstance(declared, av.Unknown)
         return result if known else declared
 
     def _is_untraced(self, info: FunctionInfo) -> bool:
@@ -274,8 +272,8 @@ class Functions:
         return any(is_untraced(one, self._program.mode) for one in around)
 
     def _returned(
-        self, frame: Frame, node: ast.AST, info: FunctionInfo, given: Arguments, closure: dict[str, Value] | None
-    ) -> Value:
+        self, frame: Frame, node: ast.AST, info: FunctionInfo, given: av.Arguments, closure: dict[str, av.Value] | None
+    ) -> av.Value:
         caller = self.states.get(frame.function) if frame.function is not None else None
         place, via = frame.place_of(node)
         if info.index is not self._program.index and closure is None and place is Place.PLAIN:
@@ -297,7 +295,10 @@ class Functions:
             self._queue[info] = None
         state.path = joined
         if info.nested and (is_new or state.chosen is not None):
-            change = max(change, _choose(frame, state, is_new))
+            chosen = next((c for c in frame.conditions if c.kind is ConditionKind.CHOSEN), None)
+            if is_new or chosen is None:
+                state.chosen = chosen  # else it is called only as one of several
+                change = max(change, ParameterChange.NONE if is_new else ParameterChange.IN_PART)
         if state.place is Place.PLAIN and place is not Place.PLAIN:
             state.place = place
             state.via = via or (frame.function.qualname if frame.function else None)
@@ -325,16 +326,16 @@ class Functions:
             state.region = state.region or caller.region
         return state
 
-    def _join_arguments(self, info: FunctionInfo, state: State, given: Arguments) -> ParameterChange:
+    def _join_arguments(self, info: FunctionInfo, state: State, given: av.Arguments) -> ParameterChange:
         was_mixed = state.mixed
         change = self._program.signatures.join_arguments(info, state, given)
         if state.mixed and not was_mixed and is_small(info):
             self._wake_callers(state)  # from now on each of them gets the result of its own call
         return change
 
-    def _borrow(self, info: FunctionInfo, given: Arguments, caller: State | None) -> Summary | None:
+    def _borrow(self, info: FunctionInfo, given: av.Arguments, caller: State | None) -> Summary | None:
         """The summary of a function of another file, where the arguments allow it."""
-        if info.receiver is not None and isinstance(given.get(0), Module):
+        if info.receiver is not None and isinstance(given.get(0), av.Module):
             return None  # the program that has the module ties the method to it
         signatures = self._program.signatures
         parameters = {
@@ -351,7 +352,7 @@ class Functions:
                 caller.calls.add(info)
         return summary
 
-    def run_once(self, info: FunctionInfo, closure: dict[str, Value] | None = None) -> None:
+    def run_once(self, info: FunctionInfo, closure: dict[str, av.Value] | None = None) -> None:
         """Interprets a function that is known of, unless it has been."""
         state = self.states[info]
         if not state.ran:
@@ -411,7 +412,7 @@ class Functions:
         state.ran = state.running = True
         self._depth += 1
         reader, attributes.reader = attributes.reader, info
-        returns: Value = UNKNOWN
+        returns: av.Value = av.UNKNOWN
         try:
             with self._program.project.sparing(info.index, info.node):
                 returns = self._run(info, state)
@@ -424,7 +425,7 @@ class Functions:
         if changed:
             self._wake_callers(state)
 
-    def _run(self, info: FunctionInfo, state: State) -> Value:
+    def _run(self, info: FunctionInfo, state: State) -> av.Value:
         """Runs the body of a function.  Returns what it returns."""
         # Names of the enclosing function that are bound later are seen too: a closure reads them when called.
         names = {**(state.closure or {}), **state.parameters}
@@ -450,7 +451,7 @@ class Functions:
         for caller in state.callers:
             self._wake(caller, self.states[caller])
 
-    def call_wrappers(self, frame: Frame, info: FunctionInfo, given: Arguments) -> None:
+    def call_wrappers(self, frame: Frame, info: FunctionInfo, given: av.Arguments) -> None:
         """Calls what the decorators of a function put around it: that is traced, too."""
         if not frame.silent and info.decorators:
             caller = self.states.get(frame.function) if frame.function is not None else None
@@ -460,9 +461,9 @@ class Functions:
         """Interprets what the decorators of a function put around it that the compiler is handed."""
         state, arguments = self.states[info], info.node.args
         given = [state.parameters[a.arg] for a in (*arguments.posonlyargs, *arguments.args)]
-        self._run_wrappers(info, Arguments(given, {}), state)
+        self._run_wrappers(info, av.Arguments(given, {}), state)
 
-    def _run_wrappers(self, info: FunctionInfo, given: Arguments, caller: State | None) -> None:
+    def _run_wrappers(self, info: FunctionInfo, given: av.Arguments, caller: State | None) -> None:
         """Interprets the wrappers around a function, each for the first function that it wraps."""
         for name in info.decorators:
             wrapper = wrapper_of(self._program.project, name, info)
@@ -471,17 +472,8 @@ class Functions:
             self._wrapped[wrapper.info] = info
             state = self._reached(wrapper.info, caller, in_wrapper=True)
             self._join_arguments(wrapper.info, state, given)
-            state.closure = {**(state.closure or {}), wrapper.wrapped: Function(info=info)}
+            state.closure = {**(state.closure or {}), wrapper.wrapped: av.Function(info=info)}
             if state.ran:
                 self._wake(wrapper.info, state)
             else:
                 self._interpret(wrapper.info, state)
-
-
-def _choose(frame: Frame, state: State, is_new: bool) -> ParameterChange:
-    """Notes whether a call runs an inner function only as one of several."""
-    chosen = next((c for c in frame.conditions if c.kind is ConditionKind.CHOSEN), None)
-    changed = not is_new and chosen is None
-    if is_new or changed:
-        state.chosen = chosen
-    return ParameterChange.IN_PART if changed else ParameterChange.NONE

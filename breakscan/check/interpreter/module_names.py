@@ -7,27 +7,7 @@ import fnmatch
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from breakscan.check.interpreter.values import (
-    CONSTANT,
-    UNKNOWN,
-    Class,
-    ClassOrObject,
-    Constant,
-    Function,
-    Module,
-    Namespace,
-    NoneValue,
-    Sure,
-    Tensor,
-    Unknown,
-    Value,
-    at_most,
-    doubt,
-    instance_of,
-    join,
-    join_all,
-    literal_of,
-)
+from breakscan.check.interpreter import values as av
 from breakscan.check.project.imports import Project
 from breakscan.check.project.index import BUILTINS, ClassInfo, FunctionInfo, GlobalName, ModuleIndex, canonical
 from breakscan.model.findings import Condition, ConditionKind
@@ -56,7 +36,7 @@ class DynamoConfig:
                 self.flags.add(name.rsplit(".", 1)[-1])
 
 
-Store = tuple[ClassInfo, str, Value]
+Store = tuple[ClassInfo, str, av.Value]
 
 
 class ClassAttributes:
@@ -77,7 +57,7 @@ class ClassAttributes:
         self._api = api
         self._read_class = read_class
         self._read_method = read_method
-        self._values: dict[tuple[ClassInfo, str], Value] = {}
+        self._values: dict[tuple[ClassInfo, str], av.Value] = {}
         self._classes_read: set[ClassInfo] = set()
         self._readers: dict[tuple[ClassInfo, str], dict[FunctionInfo, None]] = {}
         self._set_later: dict[tuple[ClassInfo, str], bool] = {}
@@ -99,25 +79,25 @@ class ClassAttributes:
                 self._classes_read.add(info)
                 self._read_class(info)
 
-    def store(self, owner: ClassInfo, name: str, value: Value) -> None:
+    def store(self, owner: ClassInfo, name: str, value: av.Value) -> None:
         """Adds to what an attribute of a class's instances can hold."""
-        if isinstance(value, Tensor):
+        if isinstance(value, av.Tensor):
             if value.intermediate or value.optional is not None:
-                doubted = Condition(ConditionKind.TENSOR, f"self.{name}") if doubt(value) else None
+                doubted = Condition(ConditionKind.TENSOR, f"self.{name}") if av.doubt(value) else None
                 value = replace(value, intermediate=False, optional=doubted)
-        elif isinstance(value, Constant) and (value.literal is not None or value.by_default):
+        elif isinstance(value, av.Constant) and (value.literal is not None or value.by_default):
             # Another method may set another constant.
             value = replace(value, literal=None, by_default=False)
         if self.recorders:
             self.recorders[-1].append((owner, name, value))
         key = owner, name
         known = self._values.get(key)
-        merged = value if known is None else join(known, value)
+        merged = value if known is None else av.join(known, value)
         if merged != known:
             self._values[key] = merged
             self.woken |= self._readers.get(key, {})
 
-    def stored(self, owner: ClassInfo, name: str) -> Value | None:
+    def stored(self, owner: ClassInfo, name: str) -> av.Value | None:
         """The value of an attribute of the class's instances, if anything is known of it."""
         self.read(owner)
         for base in self._project.bases_of(owner):
@@ -126,7 +106,7 @@ class ClassAttributes:
                 return known
         return None
 
-    def find(self, owner: ClassInfo, name: str) -> FunctionInfo | Value | None:
+    def find(self, owner: ClassInfo, name: str) -> FunctionInfo | av.Value | None:
         """The method that instances of a class have under a name, or what the attribute holds."""
         self.read(owner)
         for base in self._project.bases_of(owner):
@@ -137,7 +117,7 @@ class ClassAttributes:
             return self.stored(owner, name)
         return self._set_in_subclass(owner, name)
 
-    def matching(self, owner: ClassInfo, pattern: str) -> list[FunctionInfo | Value]:
+    def matching(self, owner: ClassInfo, pattern: str) -> list[FunctionInfo | av.Value]:
         """The methods and attributes of the class whose names match, and what is stored under such a name."""
         self.read(owner)
         chain = self._project.bases_of(owner)
@@ -146,25 +126,25 @@ class ClassAttributes:
         found = [base.methods.get(name) or self._stored_in(owner, base, name) for name in listed for base in chain]
         return [one for one in found if one is not None]
 
-    def _set_in_subclass(self, owner: ClassInfo, name: str) -> Value | None:
+    def _set_in_subclass(self, owner: ClassInfo, name: str) -> av.Value | None:
         """The value of an attribute that only the subclasses in the same file set, and not the class itself."""
         if owner not in self._subclasses:
             others = owner.index.classes.values()
             self._subclasses[owner] = [c for c in others if c is not owner and owner in self._project.bases_of(c)]
-        values: list[Value] = []
+        values: list[av.Value] = []
         for one in self._subclasses[owner]:
             self.read(one)
             value = self._stored_in(one, one, name)
             if value is not None:
                 values.append(value)
-        return at_most(join_all(values), Sure.LIKELY) if values else None
+        return av.at_most(av.join_all(values), av.Sure.LIKELY) if values else None
 
-    def _stored_in(self, owner: ClassInfo, base: ClassInfo, name: str) -> Value | None:
+    def _stored_in(self, owner: ClassInfo, base: ClassInfo, name: str) -> av.Value | None:
         key = base, name
         if self.reader is not None:
             self._readers.setdefault(key, {})[self.reader] = None
         value = self._values.get(key)
-        if isinstance(value, NoneValue) and self._is_set_later(owner, name):
+        if isinstance(value, av.NoneValue) and self._is_set_later(owner, name):
             chain = self._project.bases_of(owner)
             value = next(self._values[b, name] for b in chain if (b, name) in self._values)
         return value
@@ -178,14 +158,14 @@ class ClassAttributes:
                 self._read_method(method)
         return self._set_later[owner, name]
 
-    def base_instance(self, owner: ClassInfo) -> Value:
+    def base_instance(self, owner: ClassInfo) -> av.Value:
         """Returns the value of ``super()`` in a method of a class: an instance of the first base in the project, else
         an unknown module or object.
         """
         bases = self._project.bases_of(owner)[1:]
         if bases:
-            return instance_of(bases[0])
-        return Module(Sure.LIKELY) if self._project.is_module(owner) else UNKNOWN
+            return av.instance_of(bases[0])
+        return av.Module(av.Sure.LIKELY) if self._project.is_module(owner) else av.UNKNOWN
 
     def makes_parameters(self, owner: ClassInfo) -> bool:
         if owner not in self._makes_parameters:
@@ -194,16 +174,16 @@ class ClassAttributes:
             chain = self._project.bases_of(owner)
             held = [value for (info, _), value in list(self._values.items()) if info in chain]
             self._makes_parameters[owner] = any(
-                value.parameter if isinstance(value, Tensor) else self._holds_parameters(value) for value in held
+                value.parameter if isinstance(value, av.Tensor) else self._holds_parameters(value) for value in held
             )
         return self._makes_parameters[owner]
 
-    def _holds_parameters(self, value: Value) -> bool:
-        if not isinstance(value, ClassOrObject | Namespace):
+    def _holds_parameters(self, value: av.Value) -> bool:
+        if not isinstance(value, av.ClassOrObject | av.Namespace):
             return False
         if value.name in self._api.modules_with_parameters:
             return True
-        return isinstance(value, Module) and value.info is not None and self.makes_parameters(value.info)
+        return isinstance(value, av.Module) and value.info is not None and self.makes_parameters(value.info)
 
     def dataclass_fields(self, owner: ClassInfo) -> list[str]:
         """The fields of a dataclass or a ``NamedTuple``, in order; empty for another class."""
@@ -233,13 +213,15 @@ class ModuleNames:
     ``read`` interprets the top level of a file: it fills the names given and returns those that hold in any program.
     """
 
-    def __init__(self, project: Project, read: Callable[[ModuleIndex, dict[str, Value]], dict[str, Value]]) -> None:
+    def __init__(
+        self, project: Project, read: Callable[[ModuleIndex, dict[str, av.Value]], dict[str, av.Value]]
+    ) -> None:
         self._project = project
         self._read = read
-        self._assigned: dict[ModuleIndex, dict[str, Value]] = {}
-        self._imported: dict[tuple[ModuleIndex, str], Value] = {}
+        self._assigned: dict[ModuleIndex, dict[str, av.Value]] = {}
+        self._imported: dict[tuple[ModuleIndex, str], av.Value] = {}
 
-    def assigned(self, index: ModuleIndex) -> dict[str, Value]:
+    def assigned(self, index: ModuleIndex) -> dict[str, av.Value]:
         """The values of the names that the top level of a file assigns."""
         known = self._assigned.get(index)
         if known is None:
@@ -247,48 +229,48 @@ class ModuleNames:
             names = self._read(index, known)
             for name, value in names.items():
                 # In compiled code, any code may assign another constant later, and no tensor is its own.
-                if isinstance(value, Tensor) and value.intermediate:
+                if isinstance(value, av.Tensor) and value.intermediate:
                     value = replace(value, intermediate=False)
-                known[name] = CONSTANT if literal_of(value) is not None else value
+                known[name] = av.CONSTANT if av.literal_of(value) is not None else value
         return known
 
-    def look_up(self, name: str, index: ModuleIndex) -> Value:
+    def look_up(self, name: str, index: ModuleIndex) -> av.Value:
         """The value of a name at the top level of a file."""
         if name in index.assigned:
             value = self.assigned(index).get(name)
-            stands_in = isinstance(value, NoneValue) or (isinstance(value, Namespace) and value.name == "object")
+            stands_in = isinstance(value, av.NoneValue) or (isinstance(value, av.Namespace) and value.name == "object")
             if value is not None and not (stands_in and name in index.imports):
                 return value
         if name in index.functions:
-            return Function(info=index.functions[name])
+            return av.Function(info=index.functions[name])
         if name in index.classes:
-            return Class(info=index.classes[name], name=name)
+            return av.Class(info=index.classes[name], name=name)
         dotted = index.imports.get(name)
         if dotted is None and index.stars:
             dotted = self._project.star(index, name)
         if dotted is not None:
             return self.imported(dotted, index)
-        return Namespace(name=name) if name in BUILTINS else UNKNOWN
+        return av.Namespace(name=name) if name in BUILTINS else av.UNKNOWN
 
-    def imported(self, dotted: str, index: ModuleIndex) -> Value:
+    def imported(self, dotted: str, index: ModuleIndex) -> av.Value:
         """The value of a dotted name from another file, as a file sees it."""
         key = index, dotted
         if key not in self._imported:
-            self._imported[key] = Namespace(name=dotted)  # for imports that lead back here
+            self._imported[key] = av.Namespace(name=dotted)  # for imports that lead back here
             self._imported[key] = self._import(dotted, index)
         return self._imported[key]
 
-    def _import(self, dotted: str, index: ModuleIndex) -> Value:
+    def _import(self, dotted: str, index: ModuleIndex) -> av.Value:
         dotted = canonical(dotted)
         head, _, last = dotted.rpartition(".")
         if head in ("torch", "math", "numpy") and (last in DTYPE_CLASS or last in _NUMBERS):
-            return CONSTANT
+            return av.CONSTANT
         found = self._project.find(dotted, index) if head or dotted in index.imports.values() else None
         if isinstance(found, FunctionInfo):
-            return Function(info=found)
+            return av.Function(info=found)
         if isinstance(found, ClassInfo):
-            return Class(info=found, name=found.qualname)
+            return av.Class(info=found, name=found.qualname)
         if isinstance(found, GlobalName):
-            value = self.assigned(found.index).get(found.name, UNKNOWN)
-            return value if not isinstance(value, Unknown) else Namespace(name=dotted)
-        return Namespace(name=dotted)
+            value = self.assigned(found.index).get(found.name, av.UNKNOWN)
+            return value if not isinstance(value, av.Unknown) else av.Namespace(name=dotted)
+        return av.Namespace(name=dotted)

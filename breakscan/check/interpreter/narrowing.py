@@ -8,24 +8,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from breakscan.check.interpreter import values as av
 from breakscan.check.interpreter.frame import Frame
-from breakscan.check.interpreter.values import (
-    CONSTANT,
-    NONE,
-    UNKNOWN,
-    Constant,
-    Container,
-    DataSize,
-    NoneValue,
-    Size,
-    Sure,
-    Tensor,
-    TensorNumber,
-    Unknown,
-    Value,
-    class_of,
-    has_outcome,
-)
 from breakscan.check.project.index import BUILTINS, FunctionInfo, ModuleIndex
 from breakscan.model.findings import Condition, ConditionKind, Mode
 from breakscan.rulebook.torch_facts.not_measured import (
@@ -177,9 +161,9 @@ def known_truth(frame: Frame, test: ast.expr) -> bool | None:
         if isinstance(test, ast.Attribute) and (outcome := frame.known_outcome(test)) is not None:
             return outcome
         value = _known(frame, test)
-        if isinstance(value, NoneValue):
+        if isinstance(value, av.NoneValue):
             return False
-        if not isinstance(value, Constant):
+        if not isinstance(value, av.Constant):
             return None
         return bool(value.literal) if value.literal is not None and not value.by_default else value.truth
     if isinstance(test, ast.Call):
@@ -208,13 +192,13 @@ def _known_comparison(frame: Frame, test: ast.Compare, *, by_default: bool) -> b
     right = test.comparators[0]
     if isinstance(test.ops[0], ast.In | ast.NotIn) and isinstance(right, ast.Name) and not by_default:
         held = frame.names.get(right.id)
-        if isinstance(held, Container) and held.elements == () and not held.keys and not held.element:
+        if isinstance(held, av.Container) and held.elements == () and not held.keys and not held.element:
             return isinstance(test.ops[0], ast.NotIn)
     value = _known(frame, test.left)
-    if isinstance(value, Size) and not isinstance(value, DataSize) and not by_default:
+    if isinstance(value, av.Size) and not isinstance(value, av.DataSize) and not by_default:
         unset = isinstance(test.ops[0], ast.Eq | ast.NotEq) and ast.unparse(right) == "-1"
         return isinstance(test.ops[0], ast.NotEq) if unset else None  # a size is never -1
-    if not isinstance(value, Constant) or value.literal is None or value.by_default is not by_default:
+    if not isinstance(value, av.Constant) or value.literal is None or value.by_default is not by_default:
         return None
     op = type(test.ops[0])
     if isinstance(right, ast.Constant) and isinstance(right.value, _Literal) and op in COMPARE:
@@ -248,14 +232,19 @@ def _known_call(frame: Frame, test: ast.Call) -> bool | None:
     if (dotted == "isinstance" and len(test.args) == 2) or dotted == "torch.is_tensor":
         value = _known(frame, test.args[0]) if test.args else None
         tensors = dotted == "torch.is_tensor" or _is_tensor_class(frame.index.dotted(test.args[1]))
-        if value is not None and tensors and value.sure is Sure.CERTAIN:
-            if isinstance(value, Tensor) and not value.maybe_none:
+        if value is not None and tensors and value.sure is av.Sure.CERTAIN:
+            if isinstance(value, av.Tensor) and not value.maybe_none:
                 return True if _asks_for_any_tensor(frame, test) else None
-            if isinstance(value, Constant | NoneValue | Size):
+            if isinstance(value, av.Constant | av.NoneValue | av.Size):
                 return False
     if _asks_for_number(frame, test):
         value = _known(frame, test.args[0])
-        if isinstance(value, Tensor) and value.sure is Sure.CERTAIN and not value.array and value.optional is None:
+        if (
+            isinstance(value, av.Tensor)
+            and value.sure is av.Sure.CERTAIN
+            and not value.array
+            and value.optional is None
+        ):
             return False
     return _known_helper(frame, dotted) if dotted else None
 
@@ -291,9 +280,9 @@ def _known_none_test(frame: Frame, test: ast.Compare) -> bool | None:
     value = _known(frame, subject) if subject is not None else None
     if value is None:
         return None
-    if isinstance(value, NoneValue):
+    if isinstance(value, av.NoneValue):
         return isinstance(test.ops[0], ast.Is)
-    if isinstance(value, Tensor | Size) and value.sure is Sure.CERTAIN and not value.maybe_none:
+    if isinstance(value, av.Tensor | av.Size) and value.sure is av.Sure.CERTAIN and not value.maybe_none:
         return isinstance(test.ops[0], ast.IsNot)
     return None
 
@@ -319,16 +308,16 @@ def _key(node: ast.expr) -> str | None:
     return node.target.id if isinstance(node, ast.NamedExpr) else attribute_key(node)
 
 
-def _known(frame: Frame, node: ast.expr) -> Value | None:
+def _known(frame: Frame, node: ast.expr) -> av.Value | None:
     """The value of a name, or of an attribute of one."""
     key = _key(node)
     if key is not None and key in frame.names:
         return frame.names[key]
     if isinstance(node, ast.Attribute):
-        owner = class_of(frame.look_up(node.value.id)) if isinstance(node.value, ast.Name) else None
+        owner = av.class_of(frame.look_up(node.value.id)) if isinstance(node.value, ast.Name) else None
         stored = frame.program.attributes.stored(owner, node.attr) if owner is not None else None
-        seen = frame.as_seen(node, stored or UNKNOWN)
-        return stored if isinstance(seen, Unknown) else seen
+        seen = frame.as_seen(node, stored or av.UNKNOWN)
+        return stored if isinstance(seen, av.Unknown) else seen
     if key is None:
         return None
     return frame.look_up(key) if "." not in key else None
@@ -361,10 +350,10 @@ def narrow(frame: Frame, test: ast.expr, outcome: bool) -> list[Condition]:
         test.attr in ("training", "requires_grad") or (outcome and test.attr == "_validate_args")
     ):
         # Dynamo turns the validation of distributions off that were not asked to validate.
-        return [has_outcome(test, outcome)]
+        return [av.has_outcome(test, outcome)]
     if isinstance(test, ast.Attribute) and (value := _known(frame, test)) is not None and value.optional is not None:
         is_unusual = value.optional.kind is ConditionKind.FLAG and value.optional.outcome is outcome
-        return [has_outcome(test, outcome)] if is_unusual else []
+        return [av.has_outcome(test, outcome)] if is_unusual else []
     return []
 
 
@@ -375,7 +364,7 @@ def _is_out(frame: Frame, operand: ast.expr, outcome: bool) -> bool:
         return known is not outcome
     if not outcome or not isinstance(operand, ast.Call) or not _asks_for_number(frame, operand):
         return False
-    return isinstance(_known(frame, operand.args[0]), Tensor)
+    return isinstance(_known(frame, operand.args[0]), av.Tensor)
 
 
 def _asks_for_number(frame: Frame, test: ast.Call) -> bool:
@@ -395,15 +384,15 @@ def rare_equality(test: ast.expr, outcome: bool) -> list[Condition]:
     of_elements = counts and isinstance(other.value, int) and test.left.func.attr == "numel"  # type: ignore[attr-defined]
     is_text = isinstance(other.value, str)
     equal = isinstance(test.ops[0], ast.Eq) is outcome
-    return [has_outcome(test, outcome)] if is_text or (of_elements and equal) else []
+    return [av.has_outcome(test, outcome)] if is_text or (of_elements and equal) else []
 
 
 def _narrow_name(frame: Frame, test: ast.Name, outcome: bool) -> list[Condition]:
     name = test.id
     value = frame.look_up(name)
-    if isinstance(value, Constant) and value.by_default and bool(value.literal) is not outcome:
-        return [has_outcome(test, outcome)]
-    if value.optional and not isinstance(value, Tensor) and not isinstance(value, TensorNumber):
+    if isinstance(value, av.Constant) and value.by_default and bool(value.literal) is not outcome:
+        return [av.has_outcome(test, outcome)]
+    if value.optional and not isinstance(value, av.Tensor) and not isinstance(value, av.TensorNumber):
         unusual = value.optional.kind is not ConditionKind.FLAG or value.optional.outcome
         return [value.optional] if outcome is unusual else []
     if outcome and value.maybe_none and name in frame.names:
@@ -420,20 +409,22 @@ def _narrow_compare(frame: Frame, test: ast.Compare, outcome: bool) -> list[Cond
             return narrow(frame, test.left, outcome is same)
         usual = _known_comparison(frame, test, by_default=True)
         if usual is not None:
-            return [has_outcome(test, outcome)] if usual is not outcome else []
+            return [av.has_outcome(test, outcome)] if usual is not outcome else []
         if any(map(_is_device_or_dtype, (test.left, *test.comparators))):
             names = [
                 node.value for node in walk(test) if isinstance(node, ast.Constant) and isinstance(node.value, str)
             ]
             equal = isinstance(test.ops[0], ast.Eq) is outcome
             elsewhere = isinstance(test.ops[0], _EQUALITY) and any(n.startswith("cuda") is not equal for n in names)
-            return [replace(has_outcome(test, outcome), kind=ConditionKind.DEVICE if elsewhere else ConditionKind.TEST)]
+            return [
+                replace(av.has_outcome(test, outcome), kind=ConditionKind.DEVICE if elsewhere else ConditionKind.TEST)
+            ]
         return _is_single_number(test, outcome)
     key, value = _key(subject), _known(frame, subject)
     if key is None or value is None:
         return []
     if isinstance(test.ops[0], ast.Is) is outcome:
-        frame.names[key] = NONE
+        frame.names[key] = av.NONE
         return []
     frame.names[key] = replace(value, maybe_none=False, optional=None)
     return [value.optional] if value.optional else []
@@ -446,7 +437,7 @@ def _is_single_number(test: ast.Compare, outcome: bool) -> list[Condition]:
     asks = isinstance(left, ast.Attribute) and left.attr in COUNTS_DIMENSIONS
     none = isinstance(right, ast.Constant) and type(right.value) is int and right.value == 0
     equal = isinstance(test.ops[0], ast.Eq) is outcome
-    return [has_outcome(test, outcome)] if asks and none and equal and isinstance(test.ops[0], _EQUALITY) else []
+    return [av.has_outcome(test, outcome)] if asks and none and equal and isinstance(test.ops[0], _EQUALITY) else []
 
 
 _EQUALITY = (ast.Eq, ast.NotEq)
@@ -463,7 +454,7 @@ def _narrow_call(frame: Frame, test: ast.Call, outcome: bool) -> list[Condition]
     dotted = frame.index.dotted(test.func) or ""
     if "is_tracing" in dotted or "is_compiling" in dotted:
         # A helper of the program: what it returns is not known, only what it is about.
-        return [has_outcome(test, outcome)]
+        return [av.has_outcome(test, outcome)]
     if dotted == "torch.cuda.is_available" and not outcome:
         return [Condition(ConditionKind.DEVICE, ast.unparse(test), outcome)]
     key, value = (_key(test.args[0]), _known(frame, test.args[0])) if test.args else (None, None)
@@ -472,8 +463,8 @@ def _narrow_call(frame: Frame, test: ast.Call, outcome: bool) -> list[Condition]
     asks_class = dotted == "isinstance" and len(test.args) == 2
     if dotted == "torch.is_tensor" or (asks_class and _is_tensor_class(frame.index.dotted(test.args[1]))):
         return _narrow_tensor_test(frame, key, value, outcome) if outcome or _asks_for_any_tensor(frame, test) else []
-    if dotted == "numpy.isscalar" and outcome and isinstance(value, Tensor):
-        frame.names[key] = CONSTANT
+    if dotted == "numpy.isscalar" and outcome and isinstance(value, av.Tensor):
+        frame.names[key] = av.CONSTANT
     return _narrow_to_class(frame, test, key, value) if asks_class and outcome else []
 
 
@@ -482,22 +473,22 @@ def _asks_for_any_tensor(frame: Frame, test: ast.Call) -> bool:
     return len(test.args) < 2 or frame.index.dotted(test.args[1]) == "torch.Tensor"
 
 
-def _narrow_tensor_test(frame: Frame, key: str, value: Value, outcome: bool) -> list[Condition]:
+def _narrow_tensor_test(frame: Frame, key: str, value: av.Value, outcome: bool) -> list[Condition]:
     if not outcome:
-        if isinstance(value, Tensor):
-            frame.names[key] = UNKNOWN  # something other than a tensor
+        if isinstance(value, av.Tensor):
+            frame.names[key] = av.UNKNOWN  # something other than a tensor
         return []
-    made = value if isinstance(value, Tensor) else Tensor()
-    proved = isinstance(value, Tensor) and value.sure is Sure.CERTAIN
+    made = value if isinstance(value, av.Tensor) else av.Tensor()
+    proved = isinstance(value, av.Tensor) and value.sure is av.Sure.CERTAIN
     condition = None if proved else value.optional or Condition(ConditionKind.TENSOR, key)
-    frame.names[key] = replace(made, sure=Sure.CERTAIN, maybe_none=False, optional=condition)
+    frame.names[key] = replace(made, sure=av.Sure.CERTAIN, maybe_none=False, optional=condition)
     return [condition] if condition else []
 
 
 _NUMBERS = frozenset({"int", "float", "bool", "str", "complex", "numbers.Number", "numbers.Real", "numbers.Integral"})
 
 
-def _narrow_to_class(frame: Frame, test: ast.Call, key: str, value: Value) -> list[Condition]:
+def _narrow_to_class(frame: Frame, test: ast.Call, key: str, value: av.Value) -> list[Condition]:
     """For the case that ``isinstance`` says yes, of a class that is no tensor's."""
     wanted = test.args[1]
     classes = wanted.elts if isinstance(wanted, ast.Tuple) else [wanted]
@@ -505,9 +496,9 @@ def _narrow_to_class(frame: Frame, test: ast.Call, key: str, value: Value) -> li
     if "?" in names or any(map(_is_tensor_class, names)):
         return []
     of_numbers = names <= _NUMBERS
-    if isinstance(value, Tensor | Unknown):
-        frame.names[key] = CONSTANT if of_numbers else UNKNOWN
+    if isinstance(value, av.Tensor | av.Unknown):
+        frame.names[key] = av.CONSTANT if of_numbers else av.UNKNOWN
     given = frame.function is not None and key in frame.parameters
-    if of_numbers and given and (isinstance(value, Unknown) or (isinstance(value, Tensor) and value.optional)):
+    if of_numbers and given and (isinstance(value, av.Unknown) or (isinstance(value, av.Tensor) and value.optional)):
         return [Condition(ConditionKind.INSTANCE, key, classes=tuple(sorted(names)))]
     return []

@@ -7,28 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from breakscan.check.interpreter.values import (
-    CONSTANT,
-    NONE,
-    UNKNOWN,
-    Constant,
-    Container,
-    Instance,
-    Module,
-    Namespace,
-    NoneValue,
-    PythonValue,
-    Size,
-    Sure,
-    Tensor,
-    Unknown,
-    Value,
-    at_most,
-    container,
-    container_of,
-    instance_of,
-    join_all,
-)
+from breakscan.check.interpreter import values as av
 from breakscan.check.project.index import FunctionInfo, ModuleIndex
 from breakscan.model.findings import Condition, ConditionKind
 from breakscan.model.observations import NONE as NONE_TYPE
@@ -42,92 +21,92 @@ _SEQUENCES = {"list", "List", "Sequence", "Iterable", "Iterator", "Collection", 
 _MAPPINGS = {"dict", "Dict", "Mapping", "MutableMapping", "OrderedDict", "defaultdict"}
 
 
-def annotated_value(index: ModuleIndex, node: ast.expr | None) -> Value:
+def annotated_value(index: ModuleIndex, node: ast.expr | None) -> av.Value:
     """The value that an annotation promises; unknown where it promises nothing of use."""
     if node is None:
-        return UNKNOWN
+        return av.UNKNOWN
     if isinstance(node, ast.Constant):
         if node.value is None:
-            return NONE
+            return av.NONE
         if isinstance(node.value, str):
             try:
                 return annotated_value(index, ast.parse(node.value, mode="eval").body)
             except (SyntaxError, ValueError, RecursionError):
-                return UNKNOWN
-        return UNKNOWN
+                return av.UNKNOWN
+        return av.UNKNOWN
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
         return _union([annotated_value(index, node.left), annotated_value(index, node.right)])
     if isinstance(node, ast.Subscript):
         return _generic(index, node)
     dotted = index.dotted(node)
-    return _plain(index, dotted) if dotted else UNKNOWN
+    return _plain(index, dotted) if dotted else av.UNKNOWN
 
 
-def _plain(index: ModuleIndex, dotted: str) -> Value:
+def _plain(index: ModuleIndex, dotted: str) -> av.Value:
     last = dotted.rsplit(".", 1)[-1]
     if last in TENSOR_TYPES and (dotted == last or dotted.startswith("torch.")):
-        return Tensor(dtype=TENSOR_TYPES[last])
+        return av.Tensor(dtype=TENSOR_TYPES[last])
     if dotted == "torch.nn.Parameter":
-        return Tensor(parameter=True)
+        return av.Tensor(parameter=True)
     if dotted == "torch.Size":
-        return Size()
+        return av.Size()
     if dotted in _CONSTANT_TYPES:
-        return CONSTANT
+        return av.CONSTANT
     if dotted.startswith("torch.nn."):
-        return Module(name=dotted)
+        return av.Module(name=dotted)
     if dotted in (LOGGER, GENERATOR) or dotted.startswith("torch.optim."):
-        return Instance(name=dotted)
+        return av.Instance(name=dotted)
     owner = index.class_named(dotted)
     is_concrete = owner is not None and "typing.Protocol" not in owner.bases
-    return instance_of(owner) if is_concrete and owner is not None else _alias(index, dotted)
+    return av.instance_of(owner) if is_concrete and owner is not None else _alias(index, dotted)
 
 
-def _alias(index: ModuleIndex, dotted: str) -> Value:
+def _alias(index: ModuleIndex, dotted: str) -> av.Value:
     """The type that a name at the top level of a file is an alias of: ``OptTensor = Optional[Tensor]``."""
     found = index.global_named(dotted)
     if found is None or index.project is None:
-        return UNKNOWN
+        return av.UNKNOWN
     home, name = found.index, found.name
 
-    def read() -> Value:
+    def read() -> av.Value:
         for node in home.tree.body:
             targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
             if any(is_name(target, name) for target in targets):
                 return annotated_value(home, getattr(node, "value", None))
-        return UNKNOWN
+        return av.UNKNOWN
 
     # An alias that refers to itself, as ``Json = list["Json"]`` does, is unknown inside itself.
-    return index.project.once(("alias", home, name), home, read) or UNKNOWN
+    return index.project.once(("alias", home, name), home, read) or av.UNKNOWN
 
 
-def _generic(index: ModuleIndex, node: ast.Subscript) -> Value:
+def _generic(index: ModuleIndex, node: ast.Subscript) -> av.Value:
     base = (index.dotted(node.value) or "").rsplit(".", 1)[-1]
     arguments = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
     if base == "Optional":
-        return _union([annotated_value(index, arguments[0]), NONE])
+        return _union([annotated_value(index, arguments[0]), av.NONE])
     if base == "Union":
         return _union([annotated_value(index, argument) for argument in arguments])
     if base in ("Annotated", "Final", "ClassVar", "Required", "NotRequired"):
         return annotated_value(index, arguments[0])
     if base == "Literal":
-        return CONSTANT
+        return av.CONSTANT
     if base in ("tuple", "Tuple"):
         if len(arguments) == 2 and isinstance(arguments[1], ast.Constant) and arguments[1].value is ...:
-            return container_of(annotated_value(index, arguments[0]))
-        return container([annotated_value(index, argument) for argument in arguments])
+            return av.container_of(annotated_value(index, arguments[0]))
+        return av.container([annotated_value(index, argument) for argument in arguments])
     if base in _SEQUENCES:
-        return container_of(annotated_value(index, arguments[0]))
+        return av.container_of(annotated_value(index, arguments[0]))
     if base in _MAPPINGS and len(arguments) == 2:
-        return container_of(annotated_value(index, arguments[1]), mapping=True)
-    return UNKNOWN
+        return av.container_of(annotated_value(index, arguments[1]), mapping=True)
+    return av.UNKNOWN
 
 
-def _union(values: list[Value]) -> Value:
-    known = [value for value in values if not isinstance(value, NoneValue)]
+def _union(values: list[av.Value]) -> av.Value:
+    known = [value for value in values if not isinstance(value, av.NoneValue)]
     if not known:
-        return NONE
-    result = join_all(known)
-    if isinstance(result, Tensor) and not all(isinstance(value, Tensor) for value in known):
+        return av.NONE
+    result = av.join_all(known)
+    if isinstance(result, av.Tensor) and not all(isinstance(value, av.Tensor) for value in known):
         result = replace(result, optional=Condition(ConditionKind.TENSOR, ""))
     return replace(result, maybe_none=True) if len(known) < len(values) else result
 
@@ -175,7 +154,7 @@ _NAMES_OF_COUNTS = ("lengths", "lens")
 """Of tensors with a number for each row."""
 
 
-def parameter_values(api: TorchApi, info: FunctionInfo, *, entry: bool, compiled: bool) -> dict[str, Value]:
+def parameter_values(api: TorchApi, info: FunctionInfo, *, entry: bool, compiled: bool) -> dict[str, av.Value]:
     """A value for every parameter but ``self``.
 
     ``entry`` marks where the compiler starts, so nothing is known from callers: an optional parameter then
@@ -194,9 +173,9 @@ def parameter_values(api: TorchApi, info: FunctionInfo, *, entry: bool, compiled
         for a in [*ordered, *arguments.kwonlyargs]
     }
     if arguments.vararg:
-        values[arguments.vararg.arg] = container_of(annotated_value(index, arguments.vararg.annotation))
+        values[arguments.vararg.arg] = av.container_of(annotated_value(index, arguments.vararg.annotation))
     if arguments.kwarg:
-        values[arguments.kwarg.arg] = Container(
+        values[arguments.kwarg.arg] = av.Container(
             mapping=True, element=annotated_value(index, arguments.kwarg.annotation)
         )
     return values
@@ -210,7 +189,7 @@ def promises_number(info: FunctionInfo, name: str) -> bool:
     given = info.node.args
     for argument in (*given.posonlyargs, *given.args, *given.kwonlyargs):
         if argument.arg == name and argument.annotation is not None:
-            return isinstance(annotated_value(info.index, argument.annotation), Constant | Size)
+            return isinstance(annotated_value(info.index, argument.annotation), av.Constant | av.Size)
     return False
 
 
@@ -221,60 +200,60 @@ def _parameter(
     default: ast.expr | None,
     entry: bool,
     compiled: bool,
-) -> Value:
+) -> av.Value:
     name = argument.arg
     value = annotated_value(index, argument.annotation)
-    if isinstance(value, Unknown) and (argument.annotation is None or evidence().uses(name)):
+    if isinstance(value, av.Unknown) and (argument.annotation is None or evidence().uses(name)):
         value = _unannotated(evidence, name, default, compiled)
     is_int = isinstance(argument.annotation, ast.Name) and argument.annotation.id == "int"  # a size, mostly
     text = index.module.text
     may_ask = "is_tensor(" in text or "Tensor)" in text  # a pattern takes many times as long
-    if isinstance(value, Constant) and not is_int and may_ask and name in evidence().asked:
-        value = UNKNOWN  # the default or the annotation is a number, and tensors are taken as well
-    if isinstance(value, Unknown) and isinstance(default, ast.Call) and makes_logger(index.dotted(default.func)):
-        value = Instance(Sure.LIKELY, name=LOGGER)
-    if isinstance(value, Tensor) and value.dtype is None and "~" in text and name in evidence().masks:
-        value = replace(at_most(value, Sure.LIKELY), dtype="bool")
-    if isinstance(value, Tensor) and name.endswith(_NAMES_OF_SIZES):
-        value = at_most(value, Sure.LIKELY)  # sizes are given as often, whatever the annotation says
-    if isinstance(value, Tensor) and name.endswith(_NAMES_OF_COUNTS):
-        value = replace(at_most(value, Sure.LIKELY), one_dim=True)
+    if isinstance(value, av.Constant) and not is_int and may_ask and name in evidence().asked:
+        value = av.UNKNOWN  # the default or the annotation is a number, and tensors are taken as well
+    if isinstance(value, av.Unknown) and isinstance(default, ast.Call) and makes_logger(index.dotted(default.func)):
+        value = av.Instance(av.Sure.LIKELY, name=LOGGER)
+    if isinstance(value, av.Tensor) and value.dtype is None and "~" in text and name in evidence().masks:
+        value = replace(av.at_most(value, av.Sure.LIKELY), dtype="bool")
+    if isinstance(value, av.Tensor) and name.endswith(_NAMES_OF_SIZES):
+        value = av.at_most(value, av.Sure.LIKELY)  # sizes are given as often, whatever the annotation says
+    if isinstance(value, av.Tensor) and name.endswith(_NAMES_OF_COUNTS):
+        value = replace(av.at_most(value, av.Sure.LIKELY), one_dim=True)
     if value.optional:
         value = replace(value, optional=Condition(ConditionKind.TENSOR, name))
-    if name == "generator" and isinstance(value, Unknown | NoneValue | Instance):
+    if name == "generator" and isinstance(value, av.Unknown | av.NoneValue | av.Instance):
         is_left_out = isinstance(default, ast.Constant) and default.value is None
         given = Condition(ConditionKind.GIVEN, name) if is_left_out else None
-        value = Instance(Sure.LIKELY, is_left_out, given, name=GENERATOR)
+        value = av.Instance(av.Sure.LIKELY, is_left_out, given, name=GENERATOR)
     if isinstance(default, ast.Constant) and isinstance(default.value, bool):
-        value = CONSTANT  # a flag, whatever its annotation says
+        value = av.CONSTANT  # a flag, whatever its annotation says
     return _with_default(name, value, default) if entry and isinstance(default, ast.Constant) else value
 
 
-def _with_default(name: str, value: Value, default: ast.Constant) -> Value:
+def _with_default(name: str, value: av.Value, default: ast.Constant) -> av.Value:
     """A parameter of a function that is passed to the compiler, whose arguments are unknown."""
     if default.value is None:
         given = Condition(ConditionKind.GIVEN, name)
-        if isinstance(value, NoneValue):
-            return replace(UNKNOWN, optional=given)
+        if isinstance(value, av.NoneValue):
+            return replace(av.UNKNOWN, optional=given)
         return replace(value, maybe_none=True, optional=given)
-    if isinstance(default.value, bool) and isinstance(value, Constant | Unknown):
-        return replace(CONSTANT, optional=Condition(ConditionKind.FLAG, name, not default.value))
-    if isinstance(default.value, str | int | float) and isinstance(value, Constant):
+    if isinstance(default.value, bool) and isinstance(value, av.Constant | av.Unknown):
+        return replace(av.CONSTANT, optional=Condition(ConditionKind.FLAG, name, not default.value))
+    if isinstance(default.value, str | int | float) and isinstance(value, av.Constant):
         return replace(value, literal=default.value, by_default=True)
     return value
 
 
-def _unannotated(look: Callable[[], _Evidence], name: str, default: ast.expr | None, compiled: bool) -> Value:
+def _unannotated(look: Callable[[], _Evidence], name: str, default: ast.expr | None, compiled: bool) -> av.Value:
     if isinstance(default, ast.Constant) and default.value is not None:
-        return CONSTANT
+        return av.CONSTANT
     if isinstance(default, ast.Tuple | ast.List | ast.Dict | ast.UnaryOp):
-        return CONSTANT
+        return av.CONSTANT
     evidence = look()
     if name in evidence.doubted and name not in evidence.tensors:
-        return UNKNOWN
+        return av.UNKNOWN
     if evidence.uses(name) or (compiled and default is None and not name.endswith(_NAMES_OF_SIZES)):
-        return Tensor(Sure.LIKELY, dtype="bool" if name in evidence.masks else None)
-    return NONE if isinstance(default, ast.Constant) else UNKNOWN
+        return av.Tensor(av.Sure.LIKELY, dtype="bool" if name in evidence.masks else None)
+    return av.NONE if isinstance(default, ast.Constant) else av.UNKNOWN
 
 
 def used_as_tensor(api: TorchApi, info: FunctionInfo, name: str) -> bool:
@@ -450,7 +429,7 @@ def seen_of(info: FunctionInfo) -> FunctionSeen | None:
     return project.seen_in(info.index).get(info.qualname) if project is not None else None
 
 
-def observed_parameters(info: FunctionInfo) -> dict[str, Value]:
+def observed_parameters(info: FunctionInfo) -> dict[str, av.Value]:
     """The observed values of the names that a function starts with: its parameters, and those of the outer function."""
     seen = seen_of(info)
     if seen is None:
@@ -491,16 +470,16 @@ def _set_in(index: ModuleIndex) -> frozenset[str]:
     return frozenset().union(*(info.stored_attributes for info in functions))
 
 
-def observed_value(seen: ValueSeen, index: ModuleIndex) -> Value | None:
+def observed_value(seen: ValueSeen, index: ModuleIndex) -> av.Value | None:
     """The value that a name had in all calls that were seen; None where they differ in kind or are unknown."""
     types = frozenset(seen.types) - {NONE_TYPE}
     if not types:
-        return NONE if seen.types else None
+        return av.NONE if seen.types else None
     value = _of_types(types, seen, index)
     return value if value is None or len(types) == len(seen.types) else replace(value, maybe_none=True)
 
 
-def _of_types(types: frozenset[str], seen: ValueSeen, index: ModuleIndex) -> Value | None:
+def _of_types(types: frozenset[str], seen: ValueSeen, index: ModuleIndex) -> av.Value | None:
     if seen.tensor is not None:
         return _tensor(types, seen.tensor)
     if types <= _PYTHON:
@@ -511,23 +490,23 @@ def _of_types(types: frozenset[str], seen: ValueSeen, index: ModuleIndex) -> Val
     if name in ("list", "tuple"):
         if seen.items is None:
             return None
-        return Container(elements=tuple(observed_value(item, index) or UNKNOWN for item in seen.items))
+        return av.Container(elements=tuple(observed_value(item, index) or av.UNKNOWN for item in seen.items))
     if name == "dict":
-        keys = ((key, observed_value(item, index) or UNKNOWN) for key, item in seen.entries.items())
-        return Container(mapping=True, keys=tuple(sorted(keys, key=lambda entry: entry[0])))
+        keys = ((key, observed_value(item, index) or av.UNKNOWN) for key, item in seen.entries.items())
+        return av.Container(mapping=True, keys=tuple(sorted(keys, key=lambda entry: entry[0])))
     if name.startswith(_MODULES):
-        return Module(name=f"torch.nn.{name.rpartition('.')[2]}")
+        return av.Module(name=f"torch.nn.{name.rpartition('.')[2]}")
     owner = index.class_named(name.removeprefix("__main__.").removeprefix(f"{index.name}."))
-    return instance_of(owner) if owner is not None else None
+    return av.instance_of(owner) if owner is not None else None
 
 
-def _tensor(types: frozenset[str], seen: TensorSeen) -> Tensor | None:
+def _tensor(types: frozenset[str], seen: TensorSeen) -> av.Tensor | None:
     if not all(name == _PARAMETER or name.startswith("torch.") for name in types):
         return None
     classes = {DTYPE_CLASS.get(dtype) for dtype in seen.dtypes}
     zero_dim = {rank == 0 for rank in seen.ranks}
-    return Tensor(
-        Sure.CERTAIN,
+    return av.Tensor(
+        av.Sure.CERTAIN,
         dtype=classes.pop() if len(classes) == 1 else None,
         zero_dim=zero_dim.pop() if len(zero_dim) == 1 else None,
         one_dim=seen.ranks == (1,),
@@ -535,27 +514,27 @@ def _tensor(types: frozenset[str], seen: TensorSeen) -> Tensor | None:
     )
 
 
-def _constant(types: frozenset[str], seen: ValueSeen) -> Constant | None:
+def _constant(types: frozenset[str], seen: ValueSeen) -> av.Constant | None:
     if seen.texts is None:
         # A number that is traced as a symbol may come out of a tensor.
         return None
     if len(seen.texts) != 1 or not types <= _TELLING:
-        return CONSTANT
+        return av.CONSTANT
     try:
         literal = ast.literal_eval(seen.texts[0])
     except (ValueError, SyntaxError):  # ``nan`` and ``inf``
-        return CONSTANT
-    return Constant(literal=literal) if isinstance(literal, bool | str | float) else CONSTANT
+        return av.CONSTANT
+    return av.Constant(literal=literal) if isinstance(literal, bool | str | float) else av.CONSTANT
 
 
-def as_observed(value: Value, seen: Value) -> Value:
+def as_observed(value: av.Value, seen: av.Value) -> av.Value:
     """The value that the code shows, with what a run saw.  What the code proves stays: it may have changed since."""
-    if isinstance(value, Container) and (value.elements or value.keys) and value.sure is Sure.CERTAIN:
+    if isinstance(value, av.Container) and (value.elements or value.keys) and value.sure is av.Sure.CERTAIN:
         return value
-    if isinstance(value, Tensor):
-        if not isinstance(seen, Tensor):
-            return value if value.sure is Sure.CERTAIN else seen
-        if value.dtype and seen.dtype and value.dtype != seen.dtype and value.sure is Sure.CERTAIN:
+    if isinstance(value, av.Tensor):
+        if not isinstance(seen, av.Tensor):
+            return value if value.sure is av.Sure.CERTAIN else seen
+        if value.dtype and seen.dtype and value.dtype != seen.dtype and value.sure is av.Sure.CERTAIN:
             return value
         return replace(
             seen,
@@ -564,9 +543,11 @@ def as_observed(value: Value, seen: Value) -> Value:
             parameter=value.parameter or seen.parameter,
             zero_dim=seen.zero_dim if value.zero_dim is None else value.zero_dim,
         )
-    if isinstance(value, PythonValue) and isinstance(seen, Constant):
-        is_open = isinstance(value, Constant) and (value.literal is None or value.by_default)
+    if isinstance(value, av.PythonValue) and isinstance(seen, av.Constant):
+        is_open = isinstance(value, av.Constant) and (value.literal is None or value.by_default)
         return seen if is_open and seen.literal is not None else value
-    if isinstance(value, Unknown | Namespace | NoneValue | PythonValue) or isinstance(seen, Tensor | NoneValue):
+    if isinstance(value, av.Unknown | av.Namespace | av.NoneValue | av.PythonValue) or isinstance(
+        seen, av.Tensor | av.NoneValue
+    ):
         return seen
     return value

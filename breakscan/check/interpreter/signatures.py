@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
+from breakscan.check.interpreter import values as av
 from breakscan.check.interpreter.module_names import ClassAttributes
 from breakscan.check.interpreter.parameters import (
     SETTING_UP,
@@ -15,30 +16,6 @@ from breakscan.check.interpreter.parameters import (
     observed_parameters,
     parameter_values,
     promises_number,
-)
-from breakscan.check.interpreter.values import (
-    CONSTANT,
-    UNKNOWN,
-    Arguments,
-    Constant,
-    Container,
-    Function,
-    Instance,
-    Namespace,
-    NoneValue,
-    PythonValue,
-    Sure,
-    Tensor,
-    Unknown,
-    Value,
-    at_most,
-    class_of,
-    doubt,
-    elements_of,
-    instance_of,
-    item_of,
-    join,
-    literal,
 )
 from breakscan.check.project.imports import Project
 from breakscan.check.project.index import ClassInfo, FunctionInfo
@@ -80,11 +57,11 @@ def join_outcomes(a: Mapping[str, bool], b: Mapping[str, bool]) -> Mapping[str, 
 class State:
     """The state of a function: its parameters so far, its result, and the events of its last run."""
 
-    parameters: dict[str, Value]
+    parameters: dict[str, av.Value]
     region: Region | None
     place: Place = Place.PLAIN
     via: str | None = None
-    returns: Value = UNKNOWN
+    returns: av.Value = av.UNKNOWN
     events: dict[EventKey, Event] = field(default_factory=dict)
     calls: set[FunctionInfo] = field(default_factory=set)
     handles_tensors: bool = False
@@ -94,7 +71,7 @@ class State:
     """The condition under which an inner function runs that is called only as one of several."""
     path: CallPath | None = None
     """The facts at all its calls; None while nothing has called it."""
-    closure: dict[str, Value] | None = None
+    closure: dict[str, av.Value] | None = None
     """The names of the enclosing function, for an inner one."""
     in_wrapper: bool = False
     """True if nothing but what decorators put around functions reaches it, and it is in another file."""
@@ -128,74 +105,78 @@ class Signatures:
         self._api = api
         self._attributes = attributes
 
-    def declared(self, info: FunctionInfo) -> dict[str, Value]:
+    def declared(self, info: FunctionInfo) -> dict[str, av.Value]:
         """The values of the parameters by annotations, defaults and the body, regardless of calls."""
         return self._project.once(
             ("parameters", info), info.index, lambda: parameter_values(self._api, info, entry=False, compiled=False)
         )
 
-    def left_out(self, info: FunctionInfo) -> dict[str, Value]:
+    def left_out(self, info: FunctionInfo) -> dict[str, av.Value]:
         """Flags, and parameters that are None by default and no tensors: what may be left out may be given."""
-        found: dict[str, Value] = {}
+        found: dict[str, av.Value] = {}
         for name, value in self.declared(info).items():
             default = info.defaults.get(name)
             if isinstance(default, ast.Constant) and isinstance(default.value, bool):
-                found[name] = replace(CONSTANT, optional=Condition(ConditionKind.FLAG, name, not default.value))
-            elif _is_none(default) and isinstance(value, NoneValue | Constant | Unknown):
-                is_none = isinstance(value, NoneValue)
+                found[name] = replace(av.CONSTANT, optional=Condition(ConditionKind.FLAG, name, not default.value))
+            elif _is_none(default) and isinstance(value, av.NoneValue | av.Constant | av.Unknown):
+                is_none = isinstance(value, av.NoneValue)
                 given = Condition(ConditionKind.GIVEN, name)
-                found[name] = replace(UNKNOWN if is_none else value, maybe_none=not is_none, optional=given)
+                found[name] = replace(av.UNKNOWN if is_none else value, maybe_none=not is_none, optional=given)
         return found
 
-    def declared_result(self, info: FunctionInfo) -> Value:
+    def declared_result(self, info: FunctionInfo) -> av.Value:
         """The value that the annotation of a function's result promises."""
         node = getattr(info.node, "returns", None)
         if node is None:
-            return UNKNOWN
+            return av.UNKNOWN
         return self._project.once(("result", info), info.index, lambda: annotated_value(info.index, node))
 
-    def at_entry(self, entry: Entry) -> dict[str, Value]:
+    def at_entry(self, entry: Entry) -> dict[str, av.Value]:
         """The parameters of a function that the compiler is handed, with ``self`` or ``cls`` first."""
         info, receiver = entry.function, entry.receiver
         compiled = entry.compiled or (info.owner is not None and info.name == "forward")
         given = parameter_values(self._api, info, entry=True, compiled=compiled)
-        given |= {name: instance_of(owner) for name, owner in entry.given if class_of(given.get(name, UNKNOWN)) is None}
+        given |= {
+            name: av.instance_of(owner)
+            for name, owner in entry.given
+            if av.class_of(given.get(name, av.UNKNOWN)) is None
+        }
         given |= self._elements(info, receiver or info.owner, given)
-        seen = {name: as_observed(given.get(name, UNKNOWN), value) for name, value in self._seen(info).items()}
+        seen = {name: as_observed(given.get(name, av.UNKNOWN), value) for name, value in self._seen(info).items()}
         return {**given, **seen, **self.receiver(info, receiver)}
 
-    def _seen(self, info: FunctionInfo) -> dict[str, Value]:
+    def _seen(self, info: FunctionInfo) -> dict[str, av.Value]:
         """The values that recorded runs had for the names that a function starts with."""
         if not self._project.seen_in(info.index):
             return {}
         return self._project.once(("seen", info), info.index, lambda: observed_parameters(info))
 
-    def _elements(self, info: FunctionInfo, owner: ClassInfo | None, given: dict[str, Value]) -> dict[str, Value]:
+    def _elements(self, info: FunctionInfo, owner: ClassInfo | None, given: dict[str, av.Value]) -> dict[str, av.Value]:
         """The numbers that may be elements of a tensor of the object, as the name says: ``timestep`` of ``timesteps``.
 
         A loop over the tensor gives them, and each is a tensor, too.
         """
-        found: dict[str, Value] = {}
+        found: dict[str, av.Value] = {}
         for name, value in given.items():
-            if owner is None or not isinstance(value, Constant) or not self._promises_number(info, name):
+            if owner is None or not isinstance(value, av.Constant) or not self._promises_number(info, name):
                 continue
             held = self._attributes.stored(owner, f"{name}s")
-            if isinstance(held, Tensor):
+            if isinstance(held, av.Tensor):
                 condition = Condition(ConditionKind.TENSOR, name)
-                found[name] = Tensor(Sure.LIKELY, value.maybe_none, condition, dtype=held.dtype, zero_dim=True)
+                found[name] = av.Tensor(av.Sure.LIKELY, value.maybe_none, condition, dtype=held.dtype, zero_dim=True)
         return found
 
-    def receiver(self, info: FunctionInfo, owner: ClassInfo | None = None) -> dict[str, Value]:
+    def receiver(self, info: FunctionInfo, owner: ClassInfo | None = None) -> dict[str, av.Value]:
         """``self`` or ``cls`` of a method; ``owner`` is the class that has the method, by default its own."""
         if info.receiver is None or info.owner is None:
             return {}
-        return {info.receiver: instance_of(owner or info.owner)}
+        return {info.receiver: av.instance_of(owner or info.owner)}
 
-    def in_general(self, info: FunctionInfo, name: str, value: Value) -> Value:
+    def in_general(self, info: FunctionInfo, name: str, value: av.Value) -> av.Value:
         """An object as a function of another file sees it: as one of the class that it expects."""
-        if not isinstance(value, Instance) or value.info is None:
+        if not isinstance(value, av.Instance) or value.info is None:
             return value
-        asked = class_of(self.declared(info).get(name, UNKNOWN))
+        asked = av.class_of(self.declared(info).get(name, av.UNKNOWN))
         if asked is None and name == info.receiver:
             asked = info.owner
         chain = self._project.bases_of(value.info)
@@ -203,9 +184,9 @@ class Signatures:
             return value
         if any(set(c.methods) - SETTING_UP for c in chain[: chain.index(asked)]):
             return value
-        return Instance(value.sure, value.maybe_none, info=asked, name=asked.qualname)
+        return av.Instance(value.sure, value.maybe_none, info=asked, name=asked.qualname)
 
-    def given(self, info: FunctionInfo, arguments: Arguments) -> dict[str, Value]:
+    def given(self, info: FunctionInfo, arguments: av.Arguments) -> dict[str, av.Value]:
         """The parameters of one call by itself."""
         state = State({}, None)
         self.join_arguments(info, state, arguments)
@@ -215,7 +196,7 @@ class Signatures:
         """True if an annotation, or a default of True or False, says that a parameter is a number or a size."""
         return self._project.once(("promise", info, name), info.index, lambda: promises_number(info, name))
 
-    def join_arguments(self, info: FunctionInfo, state: State, given: Arguments) -> ParameterChange:
+    def join_arguments(self, info: FunctionInfo, state: State, given: av.Arguments) -> ParameterChange:
         """Adds what a call gives.  Returns how far it differs from what the calls before gave."""
         base = self.declared(info)
         seen = self._seen(info)
@@ -227,12 +208,12 @@ class Signatures:
             value = given.get(position if position < len(names) else _NO_POSITION, name)
             if value is None and not given.spread and name in defaults:
                 default = defaults[name]
-                value = literal(default.value) if isinstance(default, ast.Constant) else base.get(name, UNKNOWN)
-            declared = base.get(name, UNKNOWN)
+                value = av.literal(default.value) if isinstance(default, ast.Constant) else base.get(name, av.UNKNOWN)
+            declared = base.get(name, av.UNKNOWN)
             value = _as_declared(value, declared, name)
-            if isinstance(value, Tensor) and value.sure is not Sure.CERTAIN and _is_none(defaults.get(name)):
+            if isinstance(value, av.Tensor) and value.sure is not av.Sure.CERTAIN and _is_none(defaults.get(name)):
                 value = replace(value, optional=value.optional or Condition(ConditionKind.GIVEN, name))
-            if isinstance(value, Tensor) and self._promises_number(info, name):
+            if isinstance(value, av.Tensor) and self._promises_number(info, name):
                 value = _against_promise(value, declared, name)
             if name in seen and name != info.receiver:
                 value = as_observed(value, seen[name])
@@ -247,23 +228,23 @@ def _is_none(node: ast.expr | None) -> bool:
     return isinstance(node, ast.Constant) and node.value is None
 
 
-def _against_promise(value: Tensor, base: Value, name: str) -> Value:
+def _against_promise(value: av.Tensor, base: av.Value, name: str) -> av.Value:
     """A tensor that a call gives for a parameter whose declaration says that it is none."""
-    if value.sure is not Sure.CERTAIN:
+    if value.sure is not av.Sure.CERTAIN:
         return base
     return replace(value, optional=Condition(ConditionKind.TENSOR, name))
 
 
-def _join_parameter(state: State, name: str, value: Value, declared: Value) -> ParameterChange:
+def _join_parameter(state: State, name: str, value: av.Value, declared: av.Value) -> ParameterChange:
     known = state.parameters.get(name)
     if known is None:
         state.parameters[name] = value
-        return ParameterChange.TO_TENSOR if isinstance(value, Tensor) else ParameterChange.IN_KIND
-    merged = _told(known, value, declared) or join(known, value)
-    if isinstance(merged, Tensor) and merged.optional is None:
+        return ParameterChange.TO_TENSOR if isinstance(value, av.Tensor) else ParameterChange.IN_KIND
+    merged = _told(known, value, declared) or av.join(known, value)
+    if isinstance(merged, av.Tensor) and merged.optional is None:
         # Some calls give no tensor.
-        is_python = isinstance(known, PythonValue) or isinstance(value, PythonValue)
-        if is_python or isinstance(known, NoneValue) or isinstance(value, NoneValue):
+        is_python = isinstance(known, av.PythonValue) or isinstance(value, av.PythonValue)
+        if is_python or isinstance(known, av.NoneValue) or isinstance(value, av.NoneValue):
             kind = ConditionKind.TENSOR if is_python else ConditionKind.GIVEN
             merged = replace(merged, optional=Condition(kind, name))
     state.mixed = state.mixed or value != known
@@ -272,58 +253,63 @@ def _join_parameter(state: State, name: str, value: Value, declared: Value) -> P
     state.parameters[name] = merged
     if type(known) is type(merged):
         return ParameterChange.IN_PART
-    return ParameterChange.TO_TENSOR if isinstance(merged, Tensor) else ParameterChange.IN_KIND
+    return ParameterChange.TO_TENSOR if isinstance(merged, av.Tensor) else ParameterChange.IN_KIND
 
 
-def _told(known: Value, value: Value, declared: Value) -> Value | None:
+def _told(known: av.Value, value: av.Value, declared: av.Value) -> av.Value | None:
     """The value of a parameter where one call says more than all others and the declaration."""
-    if isinstance(known, Unknown) and (isinstance(value, Function) or _is_known_container(value)):
-        return at_most(value, Sure.LIKELY)
-    if isinstance(declared, Tensor):
+    if isinstance(known, av.Unknown) and (isinstance(value, av.Function) or _is_known_container(value)):
+        return av.at_most(value, av.Sure.LIKELY)
+    if isinstance(declared, av.Tensor):
         # A list where the declaration has a tensor: the declaration is wrong, for all that nothing else was seen of.
         for one, other in ((known, value), (value, known)):
-            if isinstance(one, Container) and other == declared:
+            if isinstance(one, av.Container) and other == declared:
                 return one
     return None
 
 
-def _as_declared(value: Value | None, base: Value, name: str) -> Value:
+def _as_declared(value: av.Value | None, base: av.Value, name: str) -> av.Value:
     """An argument as the parameter's annotation or use refines it."""
-    if value is None or isinstance(value, Unknown | Namespace):
+    if value is None or isinstance(value, av.Unknown | av.Namespace):
         return base
     if value.optional:
         # The function has another name for what the condition is about.
-        other = Condition(ConditionKind.TENSOR, name) if isinstance(value, Tensor) else None
+        other = Condition(ConditionKind.TENSOR, name) if isinstance(value, av.Tensor) else None
         is_passed = value.optional.kind in (ConditionKind.GIVEN, ConditionKind.FLAG)
         value = replace(value, optional=replace(value.optional, subject=name) if is_passed else other)
-    if isinstance(base, Tensor) and isinstance(value, Tensor):
-        if base.sure is Sure.CERTAIN and not base.optional and doubt(value):
+    if isinstance(base, av.Tensor) and isinstance(value, av.Tensor):
+        if base.sure is av.Sure.CERTAIN and not base.optional and av.doubt(value):
             value = replace(value, optional=None)
         if base.optional is not None and base.optional.kind is ConditionKind.TENSOR and value.optional is None:
             # The signature takes others, too: whether a call breaks depends on the call.
             value = replace(value, optional=base.optional)
         sure, dtype = max(value.sure, base.sure), value.dtype or base.dtype
         return value if (sure, dtype) == (value.sure, value.dtype) else replace(value, sure=sure, dtype=dtype)
-    if isinstance(base, Tensor) and not isinstance(value, NoneValue | PythonValue):
+    if isinstance(base, av.Tensor) and not isinstance(value, av.NoneValue | av.PythonValue):
         return value if _is_known_container(value) else base
-    if isinstance(base, Container):
+    if isinstance(base, av.Container):
         return _container_as_declared(value, base, name)
     return value
 
 
-def _is_known_container(value: Value) -> bool:
-    return isinstance(value, Container) and not isinstance(item_of(value), Unknown)
+def _is_known_container(value: av.Value) -> bool:
+    return isinstance(value, av.Container) and not isinstance(av.item_of(value), av.Unknown)
 
 
-def _container_as_declared(value: Value, base: Container, name: str) -> Value:
-    if isinstance(value, Constant | Tensor):
+def _container_as_declared(value: av.Value, base: av.Container, name: str) -> av.Value:
+    if isinstance(value, av.Constant | av.Tensor):
         return base
-    if isinstance(value, Container) and not value.elements and not value.keys and isinstance(item_of(value), Unknown):
+    if (
+        isinstance(value, av.Container)
+        and not value.elements
+        and not value.keys
+        and isinstance(av.item_of(value), av.Unknown)
+    ):
         return base
-    if base.elements and all(isinstance(v, Constant) for v in base.elements):
-        elements = elements_of(value) or ()
-        if not any(isinstance(v, Tensor) and v.sure is Sure.CERTAIN for v in elements):
+    if base.elements and all(isinstance(v, av.Constant) for v in base.elements):
+        elements = av.elements_of(value) or ()
+        if not any(isinstance(v, av.Tensor) and v.sure is av.Sure.CERTAIN for v in elements):
             return base
-        parts = [_against_promise(v, CONSTANT, name) if isinstance(v, Tensor) else v for v in elements]
-        return replace(value, elements=tuple(parts)) if isinstance(value, Container) else value
+        parts = [_against_promise(v, av.CONSTANT, name) if isinstance(v, av.Tensor) else v for v in elements]
+        return replace(value, elements=tuple(parts)) if isinstance(value, av.Container) else value
     return value

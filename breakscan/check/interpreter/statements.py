@@ -10,33 +10,13 @@ from functools import reduce
 from typing import Any, TypeGuard
 
 from breakscan.check.interpreter import narrowing
+from breakscan.check.interpreter import values as av
 from breakscan.check.interpreter.boolean_tests import branch, operate
 from breakscan.check.interpreter.call_event import SKIPPED, enter
 from breakscan.check.interpreter.expressions import bind, evaluate, function_value, store_attribute, subscript
 from breakscan.check.interpreter.frame import Frame
 from breakscan.check.interpreter.parameters import annotated_value, used_as_tensor
 from breakscan.check.interpreter.signatures import join_outcomes
-from breakscan.check.interpreter.values import (
-    CONSTANT,
-    NONE,
-    UNKNOWN,
-    Constant,
-    Container,
-    Instance,
-    Namespace,
-    Size,
-    Sure,
-    Tensor,
-    Unknown,
-    Value,
-    has_outcome,
-    item_of,
-    iterated,
-    join,
-    join_all,
-    literal_of,
-    tensor,
-)
 from breakscan.model.findings import Condition, ConditionKind, Place
 from breakscan.rulebook.events import EventKind
 from breakscan.source.walking import walk
@@ -109,7 +89,7 @@ def _define_class(frame: Frame, node: ast.ClassDef) -> None:
     # The function that makes a class of tensors is called where tensors are.
     names = (frame.index.dotted(one) or "" for one in walk(node) if isinstance(one, ast.Name))
     frame.saw_tensor = frame.saw_tensor or any(name.split(".")[0] == "torch" for name in names)
-    frame.names[node.name] = UNKNOWN
+    frame.names[node.name] = av.UNKNOWN
 
 
 _TESTS = (ast.Call, ast.BoolOp, ast.UnaryOp, ast.Compare)
@@ -119,13 +99,15 @@ def _assign(frame: Frame, node: ast.Assign) -> None:
     known = narrowing.known_truth(frame, node.value) if isinstance(node.value, _TESTS) else None
     value = frame.evaluate(node.value)
     if known is not None:
-        value = replace(CONSTANT, truth=known)
+        value = replace(av.CONSTANT, truth=known)
     made = node.value.value if isinstance(node.value, ast.Subscript) else node.value
     for target in node.targets:
-        if isinstance(value, Unknown) and isinstance(made, ast.Call):
+        if isinstance(value, av.Unknown) and isinstance(made, ast.Call):
             _bind_result_of_unknown(frame, target, made)
         elif (
-            isinstance(value, Constant | Size) and isinstance(target, ast.Attribute) and _is_update(node.value, target)
+            isinstance(value, av.Constant | av.Size)
+            and isinstance(target, ast.Attribute)
+            and _is_update(node.value, target)
         ):
             store_attribute(frame, target, value, _form_of_update(frame.evaluate(target), node.value))
         else:
@@ -140,13 +122,13 @@ def _bind_result_of_unknown(frame: Frame, target: ast.expr, call: ast.Call) -> N
     function = frame.function if frame.notes is None and not is_of_torch else None
     given = {argument.id for argument in call.args if isinstance(argument, ast.Name)}
     for part in target.elts if isinstance(target, ast.Tuple) else [target]:
-        if isinstance(part, ast.Name) and part.id in given and isinstance(frame.look_up(part.id), Tensor):
-            sure = min(frame.look_up(part.id).sure, Sure.LIKELY)
-            bind(frame, part, tensor(sure))
+        if isinstance(part, ast.Name) and part.id in given and isinstance(frame.look_up(part.id), av.Tensor):
+            sure = min(frame.look_up(part.id).sure, av.Sure.LIKELY)
+            bind(frame, part, av.tensor(sure))
         elif isinstance(part, ast.Name) and function is not None and used_as_tensor(frame.api, function, part.id):
-            bind(frame, part, tensor(Sure.LIKELY))
+            bind(frame, part, av.tensor(av.Sure.LIKELY))
         else:
-            bind(frame, part, UNKNOWN)
+            bind(frame, part, av.UNKNOWN)
 
 
 def _is_update(value: ast.expr, target: ast.Attribute) -> TypeGuard[ast.BinOp]:
@@ -154,11 +136,11 @@ def _is_update(value: ast.expr, target: ast.Attribute) -> TypeGuard[ast.BinOp]:
     return isinstance(value, ast.BinOp) and ast.unparse(target) in map(ast.unparse, (value.left, value.right))
 
 
-def _form_of_update(old: Value, update: ast.BinOp | ast.AugAssign) -> str:
+def _form_of_update(old: av.Value, update: ast.BinOp | ast.AugAssign) -> str:
     """An attribute that becomes a float is assigned, for Dynamo does not compile it for each value."""
     parts = (update.left, update.right) if isinstance(update, ast.BinOp) else (update.value,)
     numbers = [part.value for part in parts if isinstance(part, ast.Constant)]
-    if isinstance(old, Constant):
+    if isinstance(old, av.Constant):
         numbers.append(old.literal)
     is_float = isinstance(update.op, ast.Div) or any(isinstance(number, float) for number in numbers)
     return "assign" if is_float else "augment"
@@ -167,7 +149,7 @@ def _form_of_update(old: Value, update: ast.BinOp | ast.AugAssign) -> str:
 def _assign_annotated(frame: Frame, node: ast.AnnAssign) -> None:
     promised = annotated_value(frame.index, node.annotation)
     value = frame.evaluate(node.value) if node.value is not None else promised
-    if isinstance(value, Unknown | Namespace):
+    if isinstance(value, av.Unknown | av.Namespace):
         value = promised
     if node.value is not None or not isinstance(node.target, ast.Name):
         bind(frame, node.target, value)
@@ -236,22 +218,22 @@ def _run_arm(frame: Frame, node: ast.If, outcome: bool, conditions: list[Conditi
 
 
 def _mark_conditional(
-    merged: dict[str, Value],
+    merged: dict[str, av.Value],
     differing: Sequence[str],
-    side: dict[str, Value],
-    other: dict[str, Value],
+    side: dict[str, av.Value],
+    other: dict[str, av.Value],
     conditions: list[Condition],
     test: tuple[ast.expr, bool],
 ) -> None:
     """Attaches a side's condition to values that are tensors on that side only."""
     for name in differing:
         value = merged[name]
-        if not isinstance(value, Tensor) or value.optional or not isinstance(side.get(name), Tensor):
+        if not isinstance(value, av.Tensor) or value.optional or not isinstance(side.get(name), av.Tensor):
             continue
-        if conditions and isinstance(other.get(name), Constant | Unknown | Container | Size):
+        if conditions and isinstance(other.get(name), av.Constant | av.Unknown | av.Container | av.Size):
             merged[name] = replace(value, optional=conditions[0])
-        elif literal_of(other.get(name, UNKNOWN)) is not None:
-            merged[name] = replace(value, optional=has_outcome(*test))
+        elif av.literal_of(other.get(name, av.UNKNOWN)) is not None:
+            merged[name] = replace(value, optional=av.has_outcome(*test))
 
 
 def _rest_stands_under(frame: Frame, conditions: list[Condition]) -> None:
@@ -264,33 +246,33 @@ def is_guard(node: ast.If) -> bool:
     return not node.orelse and isinstance(node.body[-1], ast.Raise) and len(node.body) <= 2
 
 
-def _reset(frame: Frame, names: dict[str, Value]) -> None:
+def _reset(frame: Frame, names: dict[str, av.Value]) -> None:
     if names is not frame.names:
         frame.names.clear()
         frame.names.update(names)
 
 
-def join_names(a: dict[str, Value], b: dict[str, Value]) -> dict[str, Value]:
+def join_names(a: dict[str, av.Value], b: dict[str, av.Value]) -> dict[str, av.Value]:
     """The values where two paths meet."""
     joined = dict(a)
     for name, value in b.items():
         known = joined.setdefault(name, value)
         if known is not value:
-            joined[name] = join(known, value)
+            joined[name] = av.join(known, value)
     return joined
 
 
 def _for(frame: Frame, node: ast.For | ast.AsyncFor) -> None:
     iterable = evaluate(frame, node.iter)
-    if isinstance(iterable, Tensor):
+    if isinstance(iterable, av.Tensor):
         frame.emit(EventKind.ITERATE, node.iter, operand=iterable)
-    elif isinstance(iterable, Instance) and iterable.info is None and not isinstance(node.iter, ast.Call):
+    elif isinstance(iterable, av.Instance) and iterable.info is None and not isinstance(node.iter, ast.Call):
         name = f"{iterable.name}.__iter__"
         if frame.api.skipped.by_rule(name):  # Dynamo does not trace such objects
             frame.emit(EventKind.CALL, node.iter, form=SKIPPED, callee=name, operand=iterable, sure=iterable.sure)
 
     def once() -> None:
-        bind(frame, node.target, iterated(iterable))
+        bind(frame, node.target, av.iterated(iterable))
         with frame.within(Place.LOOP, node):
             run_body(frame, node.body)
 
@@ -358,7 +340,7 @@ def _try(frame: Frame, node: ast.Try) -> bool:
         _reset(frame, at_handler)
         frame.outcomes = {}
         if handler.name:
-            frame.names[handler.name] = UNKNOWN
+            frame.names[handler.name] = av.UNKNOWN
         caught = Condition(ConditionKind.RAISED, ast.unparse(handler.type) if handler.type else "")
         with frame.within(Place.TRY), frame.under(caught):
             if run_body(frame, handler.body):
@@ -386,7 +368,7 @@ def _match(frame: Frame, node: ast.Match) -> bool:
         for pattern in ast.walk(case.pattern):
             name = getattr(pattern, "name", None) or getattr(pattern, "rest", None)
             if isinstance(name, str):
-                frame.names[name] = subject if pattern is case.pattern else item_of(subject)
+                frame.names[name] = subject if pattern is case.pattern else av.item_of(subject)
         if case.guard is not None and narrowing.known_truth(frame, case.guard) is None:
             branch(frame, case.guard, "if")
         if run_body(frame, case.body):
@@ -395,11 +377,15 @@ def _match(frame: Frame, node: ast.Match) -> bool:
     return True
 
 
-def returned_value(frame: Frame, reaches_end: bool) -> Value:
+def returned_value(frame: Frame, reaches_end: bool) -> av.Value:
     """The value that the function returns, over all paths."""
-    values = [*frame.returned, *([NONE] if reaches_end else [])]
-    result = join_all(values) if values else CONSTANT
-    if isinstance(result, Tensor) and not result.optional and any(literal_of(value) is not None for value in values):
+    values = [*frame.returned, *([av.NONE] if reaches_end else [])]
+    result = av.join_all(values) if values else av.CONSTANT
+    if (
+        isinstance(result, av.Tensor)
+        and not result.optional
+        and any(av.literal_of(value) is not None for value in values)
+    ):
         name = frame.function.name if frame.function is not None else ""
         return replace(result, optional=Condition(ConditionKind.RETURNS_TENSOR, name))
     return result

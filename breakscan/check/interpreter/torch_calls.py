@@ -5,40 +5,10 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
+from breakscan.check.interpreter import values as av
 from breakscan.check.interpreter.attributes import found_by_data, keeps_size_by_data
 from breakscan.check.interpreter.call_event import emit_call, emit_skippable
 from breakscan.check.interpreter.frame import Frame
-from breakscan.check.interpreter.values import (
-    CONSTANT,
-    SIZE,
-    UNKNOWN,
-    Arguments,
-    ArrayNumber,
-    Constant,
-    Container,
-    DataSize,
-    Function,
-    Instance,
-    Module,
-    Namespace,
-    Pointer,
-    PythonValue,
-    Size,
-    Sure,
-    Tensor,
-    TensorNumber,
-    Unknown,
-    Value,
-    array,
-    container,
-    container_of,
-    doubt,
-    elements_of,
-    item_of,
-    join_all,
-    literal_of,
-    tensor,
-)
 from breakscan.model.findings import Condition, ConditionKind, Mode
 from breakscan.rulebook.events import EventKind
 from breakscan.rulebook.torch_facts import table as api
@@ -67,7 +37,7 @@ _OBJECTS = {
 }
 
 
-def numpy_call(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -> Value:
+def numpy_call(frame: Frame, node: ast.Call, dotted: str, arguments: av.Arguments) -> av.Value:
     if frame.program.mode is Mode.EXPORT:
         return _run_by_an_export(frame, node, dotted, arguments)
     known = frame.api.numpy(dotted.removeprefix("numpy."))
@@ -75,31 +45,31 @@ def numpy_call(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) 
     if known is None:
         emit_skippable(frame, node, dotted, arguments)
     else:
-        emit_call(frame, node, dotted, arguments, Sure.CERTAIN, NO_COUNTERPART if untraced else "")
+        emit_call(frame, node, dotted, arguments, av.Sure.CERTAIN, NO_COUNTERPART if untraced else "")
     if dotted.startswith("numpy.random."):
         frame.saw_tensor = True  # Dynamo takes what is drawn for a tensor
     if dotted in _OBJECTS:
-        return Instance(name=_OBJECTS[dotted])
+        return av.Instance(name=_OBJECTS[dotted])
     if known is None or untraced or dotted.startswith("numpy.random."):  # a number that is drawn is read at once
         frame.program.pass_callables(frame, node, arguments.values())
-        return ArrayNumber(Sure.LIKELY) if dotted.startswith(_REDUCE_UNTRACED) else UNKNOWN
+        return av.ArrayNumber(av.Sure.LIKELY) if dotted.startswith(_REDUCE_UNTRACED) else av.UNKNOWN
     if dotted in FIND_INDICES and len(arguments.values()) == 1:
-        return container_of(array(arguments.values()[0].sure, "int", one_dim=True))
+        return av.container_of(av.array(arguments.values()[0].sure, "int", one_dim=True))
     return _result(frame, node, known, arguments, list(node.args))
 
 
-def _run_by_an_export(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -> Value:
+def _run_by_an_export(frame: Frame, node: ast.Call, dotted: str, arguments: av.Arguments) -> av.Value:
     """A plain export runs NumPy itself: what is no tensor of torch stays what it is."""
     is_given_tensor = any(
-        isinstance(part, Tensor) for value in arguments.values() for part in (value, *(elements_of(value) or ()))
+        isinstance(part, av.Tensor) for value in arguments.values() for part in (value, *(av.elements_of(value) or ()))
     )
     draws = dotted.startswith("numpy.random.")
     if is_given_tensor or draws:
-        emit_call(frame, node, dotted, arguments, Sure.CERTAIN)
+        emit_call(frame, node, dotted, arguments, av.Sure.CERTAIN)
     if dotted in _OBJECTS:
-        return Instance(name=_OBJECTS[dotted])
+        return av.Instance(name=_OBJECTS[dotted])
     frame.program.pass_callables(frame, node, arguments.values())
-    return UNKNOWN if is_given_tensor else CONSTANT
+    return av.UNKNOWN if is_given_tensor else av.CONSTANT
 
 
 def _makes_objects(frame: Frame, node: ast.Call) -> bool:
@@ -113,66 +83,72 @@ def _makes_objects(frame: Frame, node: ast.Call) -> bool:
     )
 
 
-def array_method(frame: Frame, node: ast.Call, owner: Tensor, name: str, arguments: Arguments) -> Value:
+def array_method(frame: Frame, node: ast.Call, owner: av.Tensor, name: str, arguments: av.Arguments) -> av.Value:
     if name in ("item", "tolist"):
         frame.emit(EventKind.CONVERT, node, form=name, operand=owner, sure=owner.sure)
-        return container_of(TensorNumber(owner.sure)) if name == "tolist" else TensorNumber(owner.sure)
+        return av.container_of(av.TensorNumber(owner.sure)) if name == "tolist" else av.TensorNumber(owner.sure)
     given = arguments.with_receiver(owner)
     known = frame.api.numpy(f"ndarray.{name}")
     untraced = known is not None and known.returned is Returned.UNTRACED
     callee = f"torch.Tensor.{name}" if name in frame.api.methods else f"numpy.ndarray.{name}"
     emit_call(frame, node, callee, given, owner.sure, NO_COUNTERPART if untraced else "")
     if known is None or untraced:
-        return UNKNOWN
+        return av.UNKNOWN
     nodes = [node.func.value] if isinstance(node.func, ast.Attribute) else []
     if name == "astype":
-        return array(owner.sure, _dtype_asked(frame, node, 0), owner.zero_dim, owner.one_dim)
+        return av.array(owner.sure, _dtype_asked(frame, node, 0), owner.zero_dim, owner.one_dim)
     return _result(frame, node, known, given, [*nodes, *node.args])
 
 
-def array_number_method(frame: Frame, node: ast.Call, owner: ArrayNumber, name: str, arguments: Arguments) -> Value:
+def array_number_method(
+    frame: Frame, node: ast.Call, owner: av.ArrayNumber, name: str, arguments: av.Arguments
+) -> av.Value:
     """The result of a method of a number that NumPy computed, and that Dynamo knows."""
     if name == "item":
-        return CONSTANT
+        return av.CONSTANT
     if name == "astype":
         dtype = _dtype_asked(frame, node, 0)
-        return owner if dtype == "float" else array(owner.sure, dtype, zero_dim=True)
-    return array_method(frame, node, array(owner.sure, "float", zero_dim=True), name, arguments)
+        return owner if dtype == "float" else av.array(owner.sure, dtype, zero_dim=True)
+    return array_method(frame, node, av.array(owner.sure, "float", zero_dim=True), name, arguments)
 
 
-def _result(frame: Frame, node: ast.Call, known: NumpyFunction, arguments: Arguments, nodes: list[ast.expr]) -> Value:
+def _result(
+    frame: Frame, node: ast.Call, known: NumpyFunction, arguments: av.Arguments, nodes: list[ast.expr]
+) -> av.Value:
     if known.returned is Returned.PYTHON:
-        return CONSTANT
+        return av.CONSTANT
     given = arguments.values()
-    sure = Sure.LIKELY if any(isinstance(value, Unknown | Namespace) for value in given) else Sure.CERTAIN
-    tensors = [value for value in given if isinstance(value, Tensor)]
+    sure = av.Sure.LIKELY if any(isinstance(value, av.Unknown | av.Namespace) for value in given) else av.Sure.CERTAIN
+    tensors = [value for value in given if isinstance(value, av.Tensor)]
     if tensors:
         sure = min(value.sure for value in tensors)
     dtype = _dtype_asked(frame, node, 1) or known.dtype_class(_dtype_given(given))
     if known.returned is Returned.ARRAYS:
-        return container_of(array(sure, dtype))
+        return av.container_of(av.array(sure, dtype))
     if known.whole and len(given) == 1:  # a list of numbers more often than one of them
-        return array(sure, dtype, zero_dim=True)
-    alone = all(isinstance(value, PythonValue | Unknown | Namespace) for value in given)
+        return av.array(sure, dtype, zero_dim=True)
+    alone = all(isinstance(value, av.PythonValue | av.Unknown | av.Namespace) for value in given)
     if given and alone:
         return _of_numbers(known, given, nodes, sure, dtype)
-    numbers = bool(given) and all(isinstance(v, PythonValue) or (isinstance(v, Tensor) and v.zero_dim) for v in given)
+    numbers = bool(given) and all(
+        isinstance(v, av.PythonValue) or (isinstance(v, av.Tensor) and v.zero_dim) for v in given
+    )
     elementwise = OfNumbers.ARRAY not in (known.of_integers, known.of_floats)
-    return array(sure, dtype, True if numbers and elementwise else None)
+    return av.array(sure, dtype, True if numbers and elementwise else None)
 
 
 def _of_numbers(
-    known: NumpyFunction, given: list[Value], nodes: list[ast.expr], sure: Sure, dtype: str | None
-) -> Value:
+    known: NumpyFunction, given: list[av.Value], nodes: list[ast.expr], sure: av.Sure, dtype: str | None
+) -> av.Value:
     """The result of a call with numbers; one that may give a number that Dynamo knows is taken for one that does."""
     divides = any(isinstance(inner, ast.Div) for node in nodes for inner in ast.walk(node))
-    is_int = [isinstance(v, Size) or (isinstance(v, Constant) and isinstance(v.literal, int)) for v in given]
+    is_int = [isinstance(v, av.Size) or (isinstance(v, av.Constant) and isinstance(v.literal, int)) for v in given]
     found = {known.of_integers} if all(is_int) and not divides else {known.of_integers, known.of_floats}
     if OfNumbers.KNOWN in found:
-        return ArrayNumber(sure)
+        return av.ArrayNumber(sure)
     if OfNumbers.READ in found:
-        return array(sure, dtype, zero_dim=True)
-    return array(sure, dtype) if OfNumbers.ARRAY in found or known.dtypes != "..." else UNKNOWN
+        return av.array(sure, dtype, zero_dim=True)
+    return av.array(sure, dtype) if OfNumbers.ARRAY in found or known.dtypes != "..." else av.UNKNOWN
 
 
 def _dtype_asked(frame: Frame, node: ast.Call, position: int) -> str | None:
@@ -187,53 +163,53 @@ def _dtype_asked(frame: Frame, node: ast.Call, position: int) -> str | None:
     return DTYPE_CLASS.get(str(name))
 
 
-def _dtype_given(given: list[Value]) -> str | None:
+def _dtype_given(given: list[av.Value]) -> str | None:
     """The dtype class of the arrays given, or of the sizes and lists of whole numbers."""
     classes = set()
     for value in given:
-        inner = item_of(value) if isinstance(value, Container) else value
-        if isinstance(inner, Tensor):
+        inner = av.item_of(value) if isinstance(value, av.Container) else value
+        if isinstance(inner, av.Tensor):
             classes.add(inner.dtype)
-        elif isinstance(inner, Size):
+        elif isinstance(inner, av.Size):
             classes.add("int")
     return classes.pop() if len(classes) == 1 else None
 
 
-def tensor_method(frame: Frame, node: ast.Call, owner: Tensor, name: str, arguments: Arguments) -> Value:
+def tensor_method(frame: Frame, node: ast.Call, owner: av.Tensor, name: str, arguments: av.Arguments) -> av.Value:
     if owner.array:
         return array_method(frame, node, owner, name, arguments)
     arguments = _with_repeats(node, name, arguments)
     given = arguments.with_receiver(owner)
     if name in ("item", "tolist"):
         frame.emit(EventKind.CONVERT, node, form=name, operand=owner, sure=owner.sure)
-        return container_of(TensorNumber(owner.sure)) if name == "tolist" else TensorNumber(owner.sure)
+        return av.container_of(av.TensorNumber(owner.sure)) if name == "tolist" else av.TensorNumber(owner.sure)
     emit_call(frame, node, f"torch.Tensor.{name}", given, owner.sure)
     result = found_by_data(frame, name, given.values(), _method_result(frame, node, owner, name, arguments))
-    return replace(result, optional=doubt(owner)) if isinstance(result, Tensor) and doubt(owner) else result
+    return replace(result, optional=av.doubt(owner)) if isinstance(result, av.Tensor) and av.doubt(owner) else result
 
 
-def _with_repeats(node: ast.Call, name: str, arguments: Arguments) -> Arguments:
+def _with_repeats(node: ast.Call, name: str, arguments: av.Arguments) -> av.Arguments:
     """The arguments of ``repeat_interleave``, where the repeats that an unknown object holds may be a tensor."""
     if name != "repeat_interleave":
         return arguments
     asked = [ast.unparse(one) for one in node.args]
     first = len(arguments.positional) - len(asked)  # a method that is called on its class
     positional = [
-        Tensor(Sure.LIKELY, optional=Condition(ConditionKind.TENSOR, asked[i - first]), dtype="int")
-        if isinstance(value, Namespace)
+        av.Tensor(av.Sure.LIKELY, optional=Condition(ConditionKind.TENSOR, asked[i - first]), dtype="int")
+        if isinstance(value, av.Namespace)
         and value.name.startswith("?.")
         and not value.name.startswith(("?.n_", "?.num_"))
         else value
         for i, value in enumerate(arguments.positional)
     ]
-    return Arguments(positional, arguments.named, arguments.spread)
+    return av.Arguments(positional, arguments.named, arguments.spread)
 
 
-def _method_result(frame: Frame, node: ast.Call, owner: Tensor, name: str, arguments: Arguments) -> Value:
+def _method_result(frame: Frame, node: ast.Call, owner: av.Tensor, name: str, arguments: av.Arguments) -> av.Value:
     if name == "numpy" and frame.program.mode is Mode.EXPORT:
-        return UNKNOWN
+        return av.UNKNOWN
     if name == "numpy":
-        return array(owner.sure, owner.dtype, owner.zero_dim, owner.one_dim)
+        return av.array(owner.sure, owner.dtype, owner.zero_dim, owner.one_dim)
     kind = frame.api.methods.get(name, "other")
     if kind == "varies":
         kind = _varying(frame, name, arguments, 0)
@@ -241,69 +217,73 @@ def _method_result(frame: Frame, node: ast.Call, owner: Tensor, name: str, argum
         dtype = _dtype_of_result(frame, node, name, [owner, *arguments.positional], owner.dtype)
         given = [owner, *arguments.positional]
         line = (owner.one_dim and _keeps_shape(frame, name, given)) or _is_line(frame, name, node)
-        made = tensor(owner.sure, dtype, _zero_dim(frame, name, given, arguments), line)
+        made = av.tensor(owner.sure, dtype, _zero_dim(frame, name, given, arguments), line)
         keeps_shape = _keeps_shape(frame, name, given)
         return replace(made, by_data=True) if keeps_size_by_data(name, given, keeps_shape) else made
     if kind == "tensors":
         return _several(frame, name, owner.dtype, arguments, 0, owner.sure)
     if kind == "size":
-        return SIZE
+        return av.SIZE
     if name == "data_ptr":
-        return Pointer(owner.sure)
+        return av.Pointer(owner.sure)
     if kind == "python":
         dim = arguments.get(0, "dim")
-        is_first = name == "size" and (dim is None or literal_of(dim) == 0)
+        is_first = name == "size" and (dim is None or av.literal_of(dim) == 0)
         if owner.by_data and (is_first or name in ("numel", "nelement", "__len__")):
-            return DataSize(owner.sure)
-        return TensorNumber(owner.sure) if _reads_values(frame, name) else CONSTANT
-    return UNKNOWN
+            return av.DataSize(owner.sure)
+        return av.TensorNumber(owner.sure) if _reads_values(frame, name) else av.CONSTANT
+    return av.UNKNOWN
 
 
-def _varying(frame: Frame, name: str, arguments: Arguments, first: int) -> str:
+def _varying(frame: Frame, name: str, arguments: av.Arguments, first: int) -> str:
     """The kind of result of a function that returns one tensor or several."""
     if name.endswith("where"):
         return "tensors" if len(arguments.values()) == 1 else "tensor"
     return "tensors" if _asked(frame, name, arguments, first) else "tensor"
 
 
-def _asked(frame: Frame, name: str, arguments: Arguments, first: int) -> frozenset[str]:
+def _asked(frame: Frame, name: str, arguments: av.Arguments, first: int) -> frozenset[str]:
     """The arguments given that make a function return several tensors."""
     chooses = frame.api.several_when.get(name, frozenset())
     given = {key: arguments.named[key] for key in chooses & set(arguments.named)}
-    found = {k for k, v in given.items() if not (isinstance(v, Constant) and (v.truth is False or v.literal is False))}
+    found = {
+        k for k, v in given.items() if not (isinstance(v, av.Constant) and (v.truth is False or v.literal is False))
+    }
     if "dim" in chooses:
         dim = arguments.get(first, "dim")
-        return frozenset({"dim"}) if isinstance(dim, Constant | Size) else frozenset()
+        return frozenset({"dim"}) if isinstance(dim, av.Constant | av.Size) else frozenset()
     return frozenset(found)
 
 
-def _several(frame: Frame, name: str, given: str | None, arguments: Arguments, first: int, sure: Sure) -> Value:
+def _several(
+    frame: Frame, name: str, given: str | None, arguments: av.Arguments, first: int, sure: av.Sure
+) -> av.Value:
     dtypes = frame.api.result_dtypes(name, given, _asked(frame, name, arguments, first))
     if not dtypes:
         found = name.rpartition(".")[2] in ("nonzero", "where")  # the hits along one dimension
-        return container_of(tensor(sure, frame.api.element_dtype(name, given), None, found))
-    results = [tensor(sure, dtype) for dtype in dtypes]
+        return av.container_of(av.tensor(sure, frame.api.element_dtype(name, given), None, found))
+    results = [av.tensor(sure, dtype) for dtype in dtypes]
     if name in COUNT_LAST and "return_counts" in arguments.named:
         results[-1] = replace(results[-1], one_dim=True)
     named = zip(frame.api.fields.get(name, ()), results, strict=False)
-    return replace(container(results), sure=sure, keys=tuple(named))
+    return replace(av.container(results), sure=sure, keys=tuple(named))
 
 
-def _zero_dim(frame: Frame, name: str, positional: list[Value], arguments: Arguments) -> bool | None:
+def _zero_dim(frame: Frame, name: str, positional: list[av.Value], arguments: av.Arguments) -> bool | None:
     if frame.api.is_whole(name, len(positional)) and not api.KEEPS_DIMENSIONS & set(arguments.named):
         return True
     if name.rstrip("_") in frame.api.broadcasts or _keeps_shape(frame, name, positional):
         given = [*positional, *arguments.named.values()]
-        flat = all(v.zero_dim if isinstance(v, Tensor) else isinstance(v, Constant | Size) for v in given)
-        return True if flat and any(isinstance(v, Tensor) for v in given) else None
+        flat = all(v.zero_dim if isinstance(v, av.Tensor) else isinstance(v, av.Constant | av.Size) for v in given)
+        return True if flat and any(isinstance(v, av.Tensor) for v in given) else None
     return None
 
 
-def _keeps_shape(frame: Frame, name: str, given: list[Value]) -> bool:
+def _keeps_shape(frame: Frame, name: str, given: list[av.Value]) -> bool:
     """True if the result has the shape of the first tensor."""
     known = frame.api.operator(name)
     shapes = (known.shapes if known is not None else None) or frozenset()
-    alone = Shape.BROADCAST in shapes and not any(isinstance(value, Tensor) for value in given[1:])
+    alone = Shape.BROADCAST in shapes and not any(isinstance(value, av.Tensor) for value in given[1:])
     return name in COPIED_BETWEEN_DEVICES or Shape.FIRST in shapes or alone
 
 
@@ -328,7 +308,7 @@ def _elements(node: ast.expr) -> list[ast.expr] | None:
 
 
 def _dtype_of_result(
-    frame: Frame, node: ast.Call, name: str, values: list[Value], inherit: str | None = None
+    frame: Frame, node: ast.Call, name: str, values: list[av.Value], inherit: str | None = None
 ) -> str | None:
     for keyword in node.keywords:
         if keyword.arg == "dtype":
@@ -346,17 +326,17 @@ def _dtype_of_result(
     if (
         name in frame.api.broadcasts
         and not first_alone
-        and any(isinstance(value, Tensor) and value.dtype == "float" for value in values)
+        and any(isinstance(value, av.Tensor) and value.dtype == "float" for value in values)
     ):
         inherit = "float"
     return frame.api.dtype_class(name, inherit)
 
 
-def _dtype_of(value: Value | None) -> str | None:
+def _dtype_of(value: av.Value | None) -> str | None:
     """The dtype class of a tensor, or of the tensors in a list."""
-    if isinstance(value, Container):
-        value = item_of(value)
-    return value.dtype if isinstance(value, Tensor) else None
+    if isinstance(value, av.Container):
+        value = av.item_of(value)
+    return value.dtype if isinstance(value, av.Tensor) else None
 
 
 def _dtype_named(frame: Frame, node: ast.expr) -> str | None:
@@ -364,83 +344,79 @@ def _dtype_named(frame: Frame, node: ast.expr) -> str | None:
     return api.DTYPE_CLASS.get(dotted.rsplit(".", 1)[-1])
 
 
-def torch_function(frame: Frame, node: ast.Call, dotted: str, last: str, arguments: Arguments) -> Value:
+def torch_function(frame: Frame, node: ast.Call, dotted: str, last: str, arguments: av.Arguments) -> av.Value:
     """The result of something from torch that is called by its dotted name."""
     if dotted in frame.api.modules:
         return _construct_nn(frame, node, dotted, arguments)
     if dotted == "torch.nn.Parameter":
-        data = arguments.get(0, "data") or CONSTANT
+        data = arguments.get(0, "data") or av.CONSTANT
         frame.emit(EventKind.CONSTRUCT, node, form="parameter", callee="torch.nn.Parameter", operand=data)
-        return Tensor(parameter=True)
+        return av.Tensor(parameter=True)
     if dotted.startswith("torch.Tensor.") and arguments.positional and not frame.api.skipped.by_rule(dotted):
         first = arguments.positional[0]
-        owner = first if isinstance(first, Tensor) else Tensor(first.sure)
-        return tensor_method(frame, node, owner, last, Arguments(arguments.positional[1:], arguments.named))
+        owner = first if isinstance(first, av.Tensor) else av.Tensor(first.sure)
+        return tensor_method(frame, node, owner, last, av.Arguments(arguments.positional[1:], arguments.named))
     arguments = _with_repeats(node, last, arguments)
     emit_skippable(frame, node, dotted, arguments)
     if dotted == "torch.compile":
-        return arguments.get(0, "model") or UNKNOWN
+        return arguments.get(0, "model") or av.UNKNOWN
     if dotted == "torch.autograd.grad":
-        return container_of(tensor())
+        return av.container_of(av.tensor())
     if dotted in GIVES_A_TENSOR:
-        return tensor()
+        return av.tensor()
     if dotted.startswith("torch.utils.checkpoint.") and arguments.positional:
-        return frame.apply(node, arguments.positional[0], Arguments(arguments.positional[1:], {}))
+        return frame.apply(node, arguments.positional[0], av.Arguments(arguments.positional[1:], {}))
     if dotted in ("torch.cond", "torch.while_loop", "torch.vmap", "torch.func.vmap"):
         frame.program.pass_callables(frame, node, arguments.values())
-        return tensor(Sure.LIKELY)
-    if dotted in ("torch.jit.script", "torch.jit.trace") and isinstance(arguments.get(0), Function):
-        return arguments.positional[0] if arguments.positional else UNKNOWN  # Dynamo traces the original
-    result = _result_by_kind(frame, node, dotted, arguments) or _made_by_name(dotted, last)
+        return av.tensor(av.Sure.LIKELY)
+    if dotted in ("torch.jit.script", "torch.jit.trace") and isinstance(arguments.get(0), av.Function):
+        return arguments.positional[0] if arguments.positional else av.UNKNOWN  # Dynamo traces the original
+    result = _result_by_kind(frame, node, dotted, arguments)
+    if result is None and dotted in ("torch.jit.script", "torch.jit.trace"):
+        result = av.Instance(name="torch.jit.ScriptModule")
+    elif result is None and (last[:1].isupper() or dotted in _GRAD_MODES):
+        result = av.UNKNOWN if dotted.startswith("torch.nn.functional.") else av.Instance(name=dotted)
+    result = result or (av.CONSTANT if dotted in _CONSTANT_CALLS else av.UNKNOWN)
     return found_by_data(frame, last, arguments.values(), result)
 
 
-def _result_by_kind(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -> Value | None:
+def _result_by_kind(frame: Frame, node: ast.Call, dotted: str, arguments: av.Arguments) -> av.Value | None:
     """The result of a call by the table of torch's functions; None where the table has none."""
     kind = frame.api.functions.get(dotted)
     if dotted.rpartition(".")[0] == "torch" and dotted[len("torch.") :] in api.TENSOR_TYPES:
         last = dotted[len("torch.") :]
-        return tensor(Sure.CERTAIN, api.TENSOR_TYPES[last] or "float", None, _is_line(frame, last, node))
+        return av.tensor(av.Sure.CERTAIN, api.TENSOR_TYPES[last] or "float", None, _is_line(frame, last, node))
     name, last = dotted.removeprefix("torch."), dotted.rpartition(".")[2]
     if kind == "varies":
         kind = _varying(frame, name, arguments, 1)
     if kind == "tensor":
         return _one_tensor(frame, node, name, last, arguments)
     if kind == "tensors":
-        return _several(frame, name, _dtype_of(arguments.get(0, "input")), arguments, 1, Sure.CERTAIN)
+        return _several(frame, name, _dtype_of(arguments.get(0, "input")), arguments, 1, av.Sure.CERTAIN)
     if kind == "python":
-        return TensorNumber(Sure.CERTAIN) if _reads_values(frame, last) else CONSTANT
+        return av.TensorNumber(av.Sure.CERTAIN) if _reads_values(frame, last) else av.CONSTANT
     return None
 
 
-def _one_tensor(frame: Frame, node: ast.Call, name: str, last: str, arguments: Arguments) -> Value:
+def _one_tensor(frame: Frame, node: ast.Call, name: str, last: str, arguments: av.Arguments) -> av.Value:
     given = arguments.values()
     if last in COMPUTED_WITH_NUMBERS and given and all(isinstance(v, _PLAIN) for v in given):
-        return UNKNOWN  # Dynamo computes with Python numbers at compile time
+        return av.UNKNOWN  # Dynamo computes with Python numbers at compile time
     inherit = _dtype_of(arguments.get(0, "input"))
     if last in FILLED_WITH_NUMBERS:
         inherit = _literal_dtype(node, arguments)
     elif last in OF_THE_DEFAULT_DTYPE:
         inherit = "float"
     elif last == "where" and len(arguments.positional) == 3:
-        chosen = [v.dtype for v in arguments.positional[1:] if isinstance(v, Tensor)]
+        chosen = [v.dtype for v in arguments.positional[1:] if isinstance(v, av.Tensor)]
         inherit = chosen[0] if chosen else None
     dtype = _dtype_of_result(frame, node, name, [], inherit)
     zero_dim = _zero_dim(frame, name, arguments.positional, arguments)
     first = arguments.get(0, "input")
-    line = isinstance(first, Tensor) and first.one_dim and _keeps_shape(frame, name, arguments.positional)
-    made = tensor(Sure.CERTAIN, dtype, zero_dim, line or _is_line(frame, last, node))
+    line = isinstance(first, av.Tensor) and first.one_dim and _keeps_shape(frame, name, arguments.positional)
+    made = av.tensor(av.Sure.CERTAIN, dtype, zero_dim, line or _is_line(frame, last, node))
     keeps_shape = _keeps_shape(frame, name, arguments.positional)
     return replace(made, by_data=True) if keeps_size_by_data(last, arguments.positional, keeps_shape) else made
-
-
-def _made_by_name(dotted: str, last: str) -> Value:
-    """The result of a call that the table does not list, as far as the name shows it."""
-    if dotted in ("torch.jit.script", "torch.jit.trace"):
-        return Instance(name="torch.jit.ScriptModule")
-    if (last[:1].isupper() or dotted in _GRAD_MODES) and not dotted.startswith("torch.nn.functional."):
-        return Instance(name=dotted)
-    return CONSTANT if dotted in _CONSTANT_CALLS else UNKNOWN
 
 
 def _reads_values(frame: Frame, name: str) -> bool:
@@ -450,18 +426,14 @@ def _reads_values(frame: Frame, name: str) -> bool:
 
 
 _GRAD_MODES = frozenset({"torch.no_grad", "torch.enable_grad", "torch.inference_mode", "torch.set_grad_enabled"})
-
-
-_PLAIN = (Constant, Size, Unknown, Namespace)
-
-
+_PLAIN = (av.Constant, av.Size, av.Unknown, av.Namespace)
 _CONSTANT_CALLS = frozenset({"torch.finfo", "torch.iinfo", "torch.device", "torch.get_default_dtype"})
 
 
-def _literal_dtype(node: ast.Call, arguments: Arguments) -> str | None:
+def _literal_dtype(node: ast.Call, arguments: av.Arguments) -> str | None:
     """The dtype class of what is made from Python numbers, as far as the literal shows it."""
     first = arguments.positional[0] if arguments.positional else None
-    if isinstance(first, Tensor):
+    if isinstance(first, av.Tensor):
         return first.dtype
     if isinstance(node.func, ast.Attribute) and node.func.attr in ("arange", "range"):
         return "float" if float in _types_of_constants(node.args) else "int"
@@ -473,16 +445,16 @@ def _types_of_constants(nodes: list[ast.expr]) -> set[type]:
     return {type(n.value) for node in nodes for n in ast.walk(node) if isinstance(n, ast.Constant)}
 
 
-def _construct_nn(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -> Value:
-    made = Module(name=dotted)
+def _construct_nn(frame: Frame, node: ast.Call, dotted: str, arguments: av.Arguments) -> av.Value:
+    made = av.Module(name=dotted)
     if dotted in frame.api.modules_with_parameters:
         frame.emit(EventKind.CONSTRUCT, node, form="module", callee=dotted, operand=made)
     if dotted.endswith((".ModuleList", ".Sequential", ".ModuleDict")):
-        parts: tuple[Value, ...] = tuple(arguments.positional)
-        if len(parts) == 1 and isinstance(parts[0], Container):
-            parts = parts[0].elements or (item_of(parts[0]),)
-        elements = tuple(p for p in parts if not isinstance(p, Unknown))
+        parts: tuple[av.Value, ...] = tuple(arguments.positional)
+        if len(parts) == 1 and isinstance(parts[0], av.Container):
+            parts = parts[0].elements or (av.item_of(parts[0]),)
+        elements = tuple(p for p in parts if not isinstance(p, av.Unknown))
         if elements:
             exact = elements if dotted.endswith(".Sequential") and len(elements) == len(parts) else None
-            made = replace(made, element=join_all(elements), elements=exact)
+            made = replace(made, element=av.join_all(elements), elements=exact)
     return made

@@ -1,4 +1,7 @@
-"""The kinds of abstract values, the words that rules use for them, their joins, and the arguments of calls."""
+"""The kinds of abstract values, the words that rules use for them, their joins, and the arguments of calls.
+
+Modules that name many of them import this one as ``av``.
+"""
 
 from __future__ import annotations
 

@@ -42,8 +42,6 @@ MOST_HOPS = 20
 
 _OURS_NEVER = frozenset({"torch", "numpy", *sys.stdlib_module_names})
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
-
-
 Answer = TypeVar("Answer")
 
 

@@ -219,8 +219,6 @@ class GlobalName:
 
 
 Definition = FunctionInfo | ClassInfo | ModuleIndex | GlobalName
-
-
 MOST_NAMES_KEPT = 4_096
 _ALIASES = (
     ("torch.nn.modules.module.Module", "torch.nn.Module"),

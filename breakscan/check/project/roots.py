@@ -70,8 +70,6 @@ class _Unknown:
 
 
 _Named = ClassInfo | FunctionInfo | _Type | Method | _Unknown
-
-
 _Given = tuple[tuple[str, tuple[_Named, ...]], ...]
 
 

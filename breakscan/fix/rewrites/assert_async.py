@@ -27,8 +27,6 @@ from breakscan.fix.support.walking import findall, walk
 _FAILURE = differs(
     "in compiled code, a failure is a RuntimeError with a constant text, or a device-side assert on CUDA", *EXCEPTIONS
 )
-
-
 _READ = m.Call(m.Attribute(attr=m.Name("item")), []) | m.Call(m.Name("int") | m.Name("float"), [m.Arg()])
 _COMPARED = m.Comparison(comparisons=[m.ComparisonTarget(~(m.In() | m.NotIn() | m.Is() | m.IsNot()))])
 LONGEST_CODE = 30

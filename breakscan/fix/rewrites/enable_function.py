@@ -15,7 +15,9 @@ def rewrite(context: RewriteContext) -> Edit:
     called = context.node.func if isinstance(context.node, cst.Call) else context.node
     name = context.plain(called).rpartition(".")[2]
     found = [cst.ensure_type(one, cst.FunctionDef) for one in findall(context.tree.module, m.FunctionDef(m.Name(name)))]
-    marks = [mark for one in found for mark in one.decorators if _disables(context, mark)]
+    marks = [mark for one in found for mark in one.decorators]
+    made = [mark.decorator.func if isinstance(mark.decorator, cst.Call) else mark.decorator for mark in marks]
+    marks = [mark for mark, one in zip(marks, made, strict=True) if context.plain(one) in _DISABLE]
     if len(found) != 1 or len(marks) != 1:
         raise OtherForm(f"`{name}` is not disabled in this file")
     if isinstance(marks[0].decorator, cst.Call) and any(m.matches(one, _REASON) for one in marks[0].decorator.args):
@@ -31,8 +33,4 @@ _READS = m.Attribute(attr=m.Name(m.MatchRegex("item|tolist|numpy|nonzero|unique"
 """Code that mostly breaks the graph: check knows no values in a disabled function."""
 _ADDS = m.Attribute(value=m.Attribute(), attr=m.Name(m.MatchRegex("append|appendleft|extend")))
 _REASON = m.Arg(keyword=m.Name("reason"))
-
-
-def _disables(context: RewriteContext, mark: cst.Decorator) -> bool:
-    made = mark.decorator.func if isinstance(mark.decorator, cst.Call) else mark.decorator
-    return context.plain(made) in ("torch.compiler.disable", "torch._dynamo.disable", "disable")
+_DISABLE = ("torch.compiler.disable", "torch._dynamo.disable", "disable")

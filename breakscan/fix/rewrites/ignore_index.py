@@ -41,8 +41,6 @@ _CLASSES = differs(
     "targets must be class indices; those left out are ignored, and their rows may make gradients NaN",
     *(Effect.VALUES, Effect.GRADIENTS, Effect.RAISES),
 )
-
-
 _AND_METRICS = assumes(
     "targets must be class indices, and metrics have one value for each row, added in another order; rows that are left"
     " out may make gradients NaN"

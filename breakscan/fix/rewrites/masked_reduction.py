@@ -71,8 +71,12 @@ def rewrite(context: RewriteContext) -> Edit:
         made: cst.BaseExpression = summed.with_changes(args=[arg.deep_clone() for arg in arguments])
         if use.what == "mean":
             hits = build.method(leaf.mask, "sum")
-            if (choice := _zero_without_hits(context, use, leaf.mask)) is not None:
-                use = replace(use, node=choice)
+            above = context.parent(use.node)
+            is_zero = isinstance(above, cst.IfExp) and above.body is use.node and written_number(above.orelse) == 0
+            test = context.plain(build.method(leaf.mask, "any"))
+            if is_zero and isinstance(above, cst.IfExp) and context.plain(above.test) == test:
+                # `x[mask].mean() if mask.any() else 0`
+                use = replace(use, node=above)
                 hits = cst.Call(cst.Attribute(hits, cst.Name("clamp")), [build.argument(cst.Integer("1"), "min")])
             made = build.binary(made, cst.Divide(), hits)
         hazard = NAN_GRADIENTS if bends else MEAN if use.what == "mean" else ROUNDING
@@ -82,14 +86,6 @@ def rewrite(context: RewriteContext) -> Edit:
         made, hazard = _extreme(context, use, leaf.mask, value)
     needs = conditions(context, leaf.mask, found.leaves)
     return _edit(context, use, made, [hazard, *needs])
-
-
-def _zero_without_hits(context: RewriteContext, use: _Use, mask: cst.BaseExpression) -> cst.IfExp | None:
-    """``x[mask].mean() if mask.any() else 0``, of which a use is the mean."""
-    above = context.parent(use.node)
-    if not isinstance(above, cst.IfExp) or above.body is not use.node or written_number(above.orelse) != 0:
-        return None
-    return above if context.plain(above.test) == context.plain(build.method(mask, "any")) else None
 
 
 def _edit(context: RewriteContext, use: _Use, made: cst.BaseExpression, differences: list[Difference]) -> Edit:

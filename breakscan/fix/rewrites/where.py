@@ -34,7 +34,14 @@ A_NEW_TENSOR = differs(
 def rewrite(context: RewriteContext) -> Edit:
     """The branch whose test is at the site, as a choice between two tensors."""
     node = _branch_of(context)
-    edit = _Branch(context, node).edit() if isinstance(node, cst.If) else _ternary(context, node)
+    if isinstance(node, cst.If):
+        edit = _Branch(context, node).edit()
+    else:
+        read_test = tensor_test(context, node.test)
+        if read_test.when:
+            raise Declined(f"`{context.code(read_test.when[0].test)}` is no tensor: ask for it in an `if` of its own")
+        made = choice(context, read_test.tensor, _value(context, node.body), _value(context, node.orelse))
+        edit = Edit({node: made}, [BOTH_COMPUTED, A_NEW_TENSOR])
     for new in edit.replace.values():
         for one in [new] if isinstance(new, cst.CSTNode) else new or ():
             _refuse_poles(context, node.test, one)
@@ -57,14 +64,6 @@ def _values_in(context: RewriteContext, node: cst.CSTNode) -> set[str]:
     """The variables and attributes of the object that code reads."""
     own = findall(node, m.Attribute(m.Name("self")))
     return {*read(node), *map(context.plain, own)} - {"self", "torch", "math", "F"}
-
-
-def _ternary(context: RewriteContext, node: cst.IfExp) -> Edit:
-    read_test = tensor_test(context, node.test)
-    if read_test.when:
-        raise Declined(f"`{context.code(read_test.when[0].test)}` is no tensor: ask for it in an `if` of its own")
-    made = choice(context, read_test.tensor, _value(context, node.body), _value(context, node.orelse))
-    return Edit({node: made}, [BOTH_COMPUTED, A_NEW_TENSOR])
 
 
 def choice(

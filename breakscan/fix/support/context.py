@@ -18,8 +18,6 @@ from breakscan.model.findings import Finding, Site
 Node = TypeVar("Node", bound=cst.CSTNode)
 Function = cst.FunctionDef | cst.Lambda
 Statement = cst.BaseCompoundStatement | cst.SimpleStatementLine
-
-
 Replacement = cst.CSTNode | Sequence[cst.BaseStatement] | None
 """The replacement of a node: another node, several statements for one, or nothing."""
 
