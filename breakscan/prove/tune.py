@@ -61,9 +61,8 @@ SHARE = 0.1
 """Of the time that there is, that one run may take without compiling."""
 FOR_PROOF = 0.4
 """Of the time that is left once the program as it is was timed: for the proof and the last comparison."""
-SLOWEST = 4.0
-"""Times as long as the program as it is, with this many seconds more, that a run with a change may take."""
-MORE = 60.0
+LONGEST = 120.0
+"""Seconds that a run with a change may take, besides four times those of the program as it is."""
 CLEARLY = 1.05
 """The ratio from which on a single run counts as faster."""
 NOISE = 1.1
@@ -168,7 +167,7 @@ class _Made:
         return self.changes[-1].kind if self.changes else RemedyKind.EDIT
 
     @property
-    def problems(self) -> tuple[int, int]:
+    def problems(self) -> tuple[int, int, int]:
         return self.run.figures(None).problems
 
     def __len__(self) -> int:
@@ -241,7 +240,7 @@ class _Tune:
         files = self.look.report.files
         self.runs.originals = self.texts = {path: text for path in files if (text := text_of(path)) is not None}
         self.runs.loops = tuple(one for one in self.look.report.found if one.path in self.texts)
-        self.base = self.look
+        self.base = self.plain = self.look
         self.best = self.chosen = _Made(self.base)
         self._keep(0.0)
         if error:
@@ -283,7 +282,7 @@ class _Tune:
         self.eager = self._run({}, replace(self.request, eager=True), self.base, keep=compares)
         self.comparison = EndValues([self.eager.distances], self.base.dtypes)
         self._keep_for_proof()
-        if self.best.problems != (0, 0):
+        if any(self.best.problems):
             self.plain_request = replace(self.request, graphs_only=True)
             self.plain = self._run({}, self.plain_request, keep=True)
             noise = self._run({}, self.plain_request, self.plain).distances
@@ -302,14 +301,16 @@ class _Tune:
     def _run(
         self, texts: Texts, request: RunRequest, known: Run | None = None, cold: bool = False, keep: bool = False
     ) -> Run:
-        longest = SLOWEST * self.look.report.run_seconds + 2 * MORE
+        longest = 4 * self.look.report.run_seconds + LONGEST
+        if known is not None and known is self.plain:
+            longest = max(10.0, 4 * self.plain.seconds)
         return self.runs.run(texts, request, longest, None if cold else self.look, known, keep)
 
     # -- fewer problems -----------------------------------------------------------------------------------------------
 
     def _solve(self) -> None:
         """Proves the first program with fewer problems that holds and is not slower."""
-        plans = self._with_fewer_problems() if self.best.problems != (0, 0) else []
+        plans = self._with_fewer_problems() if any(self.best.problems) else []
         # They compute the same without Inductor: to be tried is worth more than to be compared call by call.
         self._keep(min(self.kept, 2 * self.base.seconds))
         for plan in plans:
@@ -322,7 +323,7 @@ class _Tune:
         best, found = _Made(self.plain), list[_Made]()
         useless = {NOT_COMPILED}
         helpful: dict[str, ProgramChange] = {}
-        while best.problems != (0, 0):
+        while any(best.problems):
             fewer: list[_Made] = []
             several: list[ProgramChange] = []
             options = self._options(best, useless, helpful)
@@ -332,7 +333,7 @@ class _Tune:
                 if made is not None and self._solves_more(made, best):
                     fewer.append(made)
                     helpful |= {one.name: one for one in changes}
-                    if made.problems == (0, 0):
+                    if not any(made.problems):
                         break
                     continue
                 useless |= {one.name for one in changes} | {one.label for one in edits[: len(edits) == 1]}
@@ -398,7 +399,7 @@ class _Tune:
         """Tries what makes steps faster on top of the proved program, and proves that."""
         self._keep_for_proof()
         # What is no problem by its count, such as a cache that is not used, costs time alone.
-        kinds = (*SOLVING, *FASTER) if _Made(self.base).problems == (0, 0) else FASTER
+        kinds = (*SOLVING, *FASTER) if not any(_Made(self.base).problems) else FASTER
         changes = self._changes(self.chosen, kinds)
         for change in changes:
             if change.name != NOT_COMPILED and change.name not in self.chosen.names:

@@ -374,8 +374,8 @@ SOLVING: tuple[Changes, ...] = (
     _of_sizes,
     _of_other_calls,
     _of_attributes,
-    _of_limits,
     of_blocks,
+    _of_limits,
 )
 """The kinds of changes that may leave fewer problems, those first that are cheap and likely to."""
 FASTER: tuple[Changes, ...] = (partial(_of_remedies, inductor=True), _of_modes, of_eager)

@@ -70,11 +70,11 @@ class RunFigures:
     memory_bytes: int | None = None
 
     @property
-    def problems(self) -> tuple[int, int]:
+    def problems(self) -> tuple[int, int, int]:
         """Its problems, in an order for where times do not decide.  A function that runs eager does so up to
         the end: it counts for more than any number of breaks and recompiles.  Of these, each counts for one: a break
-        costs a little in each step, a recompile much once."""
-        return self.eager_functions, self.breaks + self.recompiles
+        costs a little in each step, a recompile much once.  Of equal sums, that with fewer breaks comes first."""
+        return self.eager_functions, self.breaks + self.recompiles, self.breaks
 
 
 class Evidence(str, Enum):

@@ -46,8 +46,9 @@ def headline(tuning: Tuning) -> str:
     """``1.79× faster [1.75, 1.83]: 9 breaks → 0, 4 recompiles → 0``."""
     best = tuning.best
     if best is None:
-        left = sum(trial.verdict is TrialVerdict.NOT_TRIED for trial in tuning.tried)
-        count = len(tuning.tried) - left
+        last = {trial.names: trial.verdict for trial in tuning.tried}
+        left = sum(verdict is TrialVerdict.NOT_TRIED for verdict in last.values())
+        count = len(last) - left
         nothing = f"Nothing is {_BETTER[tuning.goal]} than what you have ({counted(count, 'way')} tried)"
         if left:
             nothing = f"Nothing {_BETTER[tuning.goal]} was found in time: {count} of {count + left} ways tried (--time)"

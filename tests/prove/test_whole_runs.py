@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from pathlib import Path
-from typing import cast
 
 import pytest
 
-from breakscan.prove.faster import Ratio
 from breakscan.prove.fork_server import ForkServerProcess
 from breakscan.prove.protocol import FLOAT, RunRequest
-from breakscan.prove.runs import EndValues, Run, Runs, step_loop
-from breakscan.prove.tune import SAME, TuneQuestion, _Made, _Tune, tune
+from breakscan.prove.runs import EndValues, Runs, step_loop
+from breakscan.prove.tune import SAME, TuneQuestion, tune
 from breakscan.prove.tune_changes import changes_of
 from breakscan.prove.tune_regions import NOT_COMPILED, TunedProgram
 from breakscan.prove.tuning import Goal, TrialVerdict, Tuning
@@ -59,17 +56,6 @@ def tuned(folder: Path, text: str, goal: Goal = Goal.STEP, seconds: float = 60.0
     settings = NearestSettings(target="compile", no_cache=True)
     question = TuneQuestion(goal, seconds, apply=False, apply_unseen=False, settings=settings)
     return tune(UserProgram(("train.py",)), question, lambda _: None)
-
-
-@pytest.mark.parametrize(("low", "high", "is_faster"), [(1.3, 1.7, True), (0.9, 2.1, False)])
-def test_a_run_is_faster_where_all_of_its_interval_is(low: float, high: float, is_faster: bool) -> None:
-    tuning, run = object.__new__(_Tune), cast("Run", None)
-    tuning.question = TuneQuestion(Goal.STEP, 60.0, apply=False, apply_unseen=False, settings=NearestSettings())
-    made = _Made(run, ratio=1.5, steps=Ratio(1.5, low, high))
-    assert tuning._is_faster(made, _Made(run)) is is_faster
-    assert not tuning._is_faster(made, _Made(run, ratio=1.2, steps=Ratio(1.2, 1.0, 1.4)))
-    tuning.question = replace(tuning.question, goal=Goal.COMPILE)
-    assert tuning._is_faster(made, _Made(run))
 
 
 ABSENT = """\
