@@ -97,11 +97,7 @@ def compare(
     add: bool = False,
 ) -> BaselineComparison:
     """Compares; what ``was_checked`` denies stays allowed, and what ``stays`` says does, found or not.  With ``add``,
-    what is new is allowed from now on.
-
-    Code that moved to another file, or whose function got another name, is the same if nothing else changed: there
-    is no more of it than before.
-    """
+    what is new is allowed from now on.  Code that only moved to another file or function is the same."""
     looked_at = [one for one in allowed if was_checked(one)]
     elsewhere: list[Callable[[KnownFinding], Hashable]] = [
         lambda one: (one.function, one.rule, one.code),

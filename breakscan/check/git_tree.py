@@ -52,11 +52,8 @@ class GitTree:
 
 @contextmanager
 def tree_before(ref: str, inside: Path) -> Iterator[GitTree]:
-    """The files of the commit at which ``HEAD`` left ``ref``, in a temporary folder.  ``inside`` is a folder of the
-    repository.  Raises GitError.
-
-    Their contents are read from git's database: no hook and no filter runs.
-    """
+    """The files of the commit at which ``HEAD`` left ``ref``, in a temporary folder, read from git's database: no hook
+    and no filter runs.  ``inside`` is a folder of the repository.  Raises GitError."""
     root = Path(_git(inside, "rev-parse", "--show-toplevel").decode().rstrip("\n"))
     named = _git(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}", missing=ref)
     done = _run(root, "merge-base", named.decode().strip(), "HEAD")

@@ -259,11 +259,8 @@ class Target:
 
 
 def resolve_target(settings: Settings) -> Target:
-    """The torch version to check for: the configured one, else the installed one, else the newest measured.
-
-    Reads the installed torch's ``version.py`` without importing torch.  Raises ConfigError if the
-    installation of breakscan has no verdicts at all.
-    """
+    """The torch version to check for: the configured one, else the installed one, by its ``version.py``, or the newest
+    measured.  Raises ConfigError if the installation of breakscan has no verdicts at all."""
     measured = measured_versions()
     if not measured:
         raise ConfigError("breakscan's verdict ledgers are missing: reinstall breakscan")
@@ -397,12 +394,8 @@ class NearestSettings:
 
     ``overrides`` are values from the command line, by field, as files have them; None leaves a setting as it is.  Paths
     and patterns are relative to the working directory.  A ``select`` also drops what the file ignores; ``target`` and
-    ``fullgraph`` say both how code is compiled, so each replaces both.  The environment's ``BREAKSCAN_CACHE_DIR``
-    replaces the ``cache-dir`` of files.
-
-    Raises, when settings are read, ConfigError for a wrong key, value or file, and RuleError for a malformed rule
-    of the user.
-    """
+    ``fullgraph`` each replace both.  ``BREAKSCAN_CACHE_DIR`` replaces the ``cache-dir`` of files.  When settings are
+    read, raises ConfigError for a wrong key, value or file, and RuleError for a malformed rule of the user."""
 
     def __init__(self, config: Path | None = None, **overrides: Any) -> None:
         if unknown := overrides.keys() - {*KEYS, "no_cache"}:

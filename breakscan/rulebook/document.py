@@ -186,11 +186,9 @@ def rule_words(rule: Rule | None) -> str:
 
 
 def read_rule(path: Path, *, own: bool = False, checked: bool = True) -> Rule:
-    """The rule in a document; ``own`` if it is one of a project, and not of breakscan.
-
-    Raises RuleError, with file, line and key, if the document is not a valid rule.  What costs most is left out unless
-    it is to be ``checked``: that examples are Python, and that the patterns are regular expressions.
-    """
+    """The rule in a document; ``own`` if it is one of a project, not of breakscan.  Raises RuleError, with file, line
+    and key, if the document is not a valid rule.  What costs most is left out unless it is to be ``checked``: that
+    examples are Python, and that the patterns are regular expressions."""
     try:
         parser = _Parser(path.read_text(encoding="utf-8"), path, own)
     except (OSError, UnicodeDecodeError) as error:

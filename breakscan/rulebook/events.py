@@ -45,14 +45,14 @@ class EventKind(str, Enum):
 _FORMS = {
     EventKind.BRANCH: "if guard while ternary filter and or not assert assert-plain assert-message in",
     EventKind.CONVERT: "item tolist float int bool complex",
-    EventKind.CALL: "skipped no-counterpart iterator optional-keys autograd-function plain",
+    EventKind.CALL: "skipped no-counterpart iterator optional-keys side-effect autograd-function plain",
     EventKind.INDEX: "load store augment slice",
     EventKind.ENTER: "made held stack",
     EventKind.STORE: "assign augment changing-attribute changing-keys counted-entry differs-by-instance size-branch "
     "growing-attribute float-update",
     EventKind.DEFINE: "class",
     EventKind.CONSTRUCT: "module parameter",
-    EventKind.COMPILE: "used discarded rebound-self repeated generator",
+    EventKind.COMPILE: "used discarded rebound-self repeated generator autograd-function",
     EventKind.PASS: "changing-number changing-text changing-size growing-container",
     EventKind.SWITCH: "mixed-grad mixed-autocast",
 }
@@ -89,7 +89,8 @@ class Event:
 
     Lines and columns count from 1, ``end_column`` is the first column after the span.  ``operands`` are
     all those of :data:`OPERANDS` that match the operand.  ``confidence`` is that of the event itself,
-    ``operand_confidence`` that of its operand and arguments.  ``test`` is the innermost test that encloses it.
+    ``operand_confidence`` that of its operand and arguments.  ``test`` is the innermost test that encloses it, ``rare``
+    that it hardly ever holds.
     ``via`` is the caller that is in ``place``, if the function itself is not.
     """
 
@@ -110,4 +111,5 @@ class Event:
     operand_confidence: Confidence = Confidence.CERTAIN
     conditions: tuple[Condition, ...] = ()
     test: Condition | None = None
+    rare: bool = False
     text: str = ""

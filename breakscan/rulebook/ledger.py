@@ -54,12 +54,9 @@ class Ledger:
     def ruling(
         self, rule_id: str, mode: Mode, place: Place, form: str | None = None, labels: Collection[str] = ()
     ) -> Ruling | None:
-        """The verdict of this version at a place that the rule matches.
-
-        Of the examples under *Breaks*, those of ``labels`` if there are any, the first with that form decides, else
-        the first without one, else the first.  ``None`` where the rule has no example here, as with a user's own
-        rule that was never replayed.
-        """
+        """The verdict of this version at a place that the rule matches; None where the rule has no example here.  Of
+        the examples under *Breaks*, those of ``labels`` if there are any, the first with that form decides, else the
+        first without one, else the first."""
         return next(iter(self.rulings(rule_id, mode, place, form, labels)), None)
 
     def rulings(
@@ -85,14 +82,10 @@ def ledger_folder() -> Path:
 
 def measured_versions() -> list[str]:
     """The versions that have a ledger, oldest first, as ``2.13``."""
-    return list(_versions_in(ledger_folder()))
+    return sorted((path.stem for path in ledger_folder().glob("*.json")), key=version_key)
 
 
 @cache
-def _versions_in(folder: Path) -> tuple[str, ...]:
-    return tuple(sorted((path.stem for path in folder.glob("*.json")), key=version_key))
-
-
 def ledger_version_for(target: str) -> str:
     """The version whose ledger is used for a target: its own, or the nearest one outside the measured range."""
     measured, minor = measured_versions(), minor_version(target)

@@ -46,11 +46,8 @@ class Library:
         return self._rules.get(word.upper()) or next((rule for rule in self if rule.name == word.lower()), None)
 
     def select(self, selector: str) -> list[Rule]:
-        """The rules that a selector of ``select`` or ``ignore`` selects.
-
-        A selector is ``ALL``, an id (``BRK101``), the start of one (``BRK1`` is a family), or a rule's name.
-        Raises ValueError, with the nearest known word, if it selects none.
-        """
+        """The rules that a selector of ``select`` or ``ignore`` selects: ``ALL``, an id (``BRK101``), the start of one
+        (``BRK1`` is a family), or a name.  Raises ValueError, with the nearest known word, if it selects none."""
         upper = selector.upper()
         if upper == "ALL":
             return list(self)
@@ -65,11 +62,8 @@ class Library:
 
 @cache
 def load_library(extra: tuple[Path, ...] = ()) -> Library:
-    """The shipped rules and those of the folders in ``extra``.
-
-    Raises RuleError for a malformed document, for a folder without any, for a document under another name, which would
-    be overlooked, and for an id or name used twice.
-    """
+    """The shipped rules and those of the folders in ``extra``.  Raises RuleError for a malformed document, a folder
+    without any, a document under another name, which would be overlooked, and an id or name used twice."""
     rules: list[Rule] = []
     ids: dict[str, Rule] = {}
     for folder in dict.fromkeys((shipped_rules(), *extra)):
@@ -99,11 +93,8 @@ def _is_document(path: Path) -> bool:
 
 
 def _shipped(folder: Path, documents: Sequence[Path]) -> list[Rule]:
-    """The rules of the shipped documents, which the tests check.
-
-    They are kept ready-made in the user's cache, as parsing 160 documents takes a seventh of a check of one file.  What
-    is kept counts as long as no document has another size or time, nor the code that reads them.
-    """
+    """The rules of the shipped documents.  They are kept ready-made in the user's cache, as parsing 160 documents takes
+    a seventh of a check of one file, as long as no document has another size or time, nor the code that reads them."""
     name = f"rules-{blake2b(bytes(folder), digest_size=8).hexdigest()}.json"
     kept = user_cache_path("breakscan", appauthor=False) / name
     stamp = [[path.name, path.stat().st_size, path.stat().st_mtime_ns] for path in (*documents, *_READERS)]

@@ -106,11 +106,8 @@ _TRACED = {"math.sqrt", "math.floor", "math.ceil", "np.arange", "np.zeros", "num
 def needed_at(module: SourceModule, site: Site, *, returns: bool, sized: bool) -> ast.AST | None:
     """The node at which Python itself needs the value that the code at a site reads from a tensor, or what is computed
     from it: a test, a number of rounds, a text, the choice of an object, a call; the module where that is in code that
-    is not seen.  Values are followed through the functions of the file.
-
-    ``returns`` says that the function may return it: nothing that is compiled as well calls the function.  ``sized``
-    says that it is a tensor, of which only the size is not known.
-    """
+    is not seen.  Values are followed through the functions of the file.  ``returns`` says that the function may return
+    it: nothing that is compiled as well calls the function.  ``sized`` says that it is a tensor of unknown size."""
     around = [node for _, node in nodes_around(site, module)]
     whole = site.line, site.column, site.end_line, site.end_column
     at_site = [one for one in around if isinstance(one, ast.expr) and span(module, one) == whole]

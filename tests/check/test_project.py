@@ -543,3 +543,33 @@ def test_modules_of_one_class_that_hold_different_modules(project, tmp_path: Pat
         model = torch.compile(Model(False))
     """
     assert places(project({"model.py": model}), tmp_path) == {("model.py", 11)}
+
+
+def test_modules_that_a_builder_passes_to_a_constructor(project) -> None:
+    parts = """
+        from torch import Tensor, nn
+
+        class Pick(nn.Module):
+            def forward(self, x: Tensor, mask: Tensor):
+                return x[mask]
+    """
+    model = """
+        import parts
+        import torch
+
+        class Net(torch.nn.Module):
+            def __init__(self, pick: torch.nn.Module):
+                super().__init__()
+                self.pick = pick
+
+            def forward(self, x):
+                return self.pick(x, x > 0)
+
+        def build():
+            pick = parts.Pick()
+            return Net(pick=pick)
+
+        net = torch.compile(build())
+    """
+    found = project({"parts.py": parts, "model.py": model}, regions="auto").findings
+    assert [(Path(one.site.path).name, one.rule) for one in found] == [("parts.py", "BRK303")]

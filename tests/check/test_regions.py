@@ -74,9 +74,10 @@ def loss(model, x):
 """)
 
 
-@pytest.mark.parametrize("base", ["torch.autograd.Function", "object"])
-def test_a_compiled_class_is_compiled_where_it_is_called(marked, base: str) -> None:
-    marked(f"@torch.compile\nclass Scale({base}):\n    @staticmethod\n    def forward(ctx, x): return x.sum().item()")
+@pytest.mark.parametrize(("base", "mark"), [("torch.autograd.Function", "# ! BRK812"), ("object", "")])
+def test_a_compiled_class_is_compiled_where_it_is_called(marked, base: str, mark: str) -> None:
+    forward = "    @staticmethod\n    def forward(ctx, x): return x.sum().item()"
+    marked(f"@torch.compile  {mark}\nclass Scale({base}):\n{forward}")
 
 
 @pytest.mark.parametrize("put", ["helper = {}(helper)", "helper = {}(recursive=True)(helper)"])

@@ -40,10 +40,15 @@ def compile_calls(
     index = program.index
     for step in (*(step for scope in scopes.scopes for step in scope.steps), *scopes.class_steps):
         function, node = step.scope.info, step.statement
+        form = ""
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and index.all_functions[node].is_generator:
-            for decorator in node.decorator_list:
-                if is_compiler(index, decorator):
-                    yield function, _compile_event(program, decorator, COMPILE, "generator", step, compiled)
+            form = "generator"
+        elif isinstance(node, ast.ClassDef) and (owner := index.classes.get(node.name)) is not None:
+            is_autograd = "torch.autograd.Function" in program.project.outside_bases(owner)
+            form = "autograd-function" if is_autograd else ""
+        for decorator in getattr(node, "decorator_list", ()) if form else ():
+            if is_compiler(index, decorator):
+                yield function, _compile_event(program, decorator, COMPILE, form, step, compiled)
         for part, place in own_parts(step):
             for call in walk(part):
                 callee = _compiler(program, call, function) if isinstance(call, ast.Call) else None

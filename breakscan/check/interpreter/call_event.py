@@ -10,7 +10,7 @@ from breakscan.check.interpreter.attributes import in_autograd_function
 from breakscan.check.interpreter.frame import Frame
 from breakscan.model.findings import Condition, ConditionKind
 from breakscan.rulebook.events import Argument, EventKind
-from breakscan.source.walking import is_name
+from breakscan.source.walking import is_name, stored_names
 
 
 def emit_call(
@@ -20,6 +20,8 @@ def emit_call(
     form = untraced
     if untraced and any(frame.program.rules.names(kind, callee) for kind in (EventKind.CALL, EventKind.ENTER)):
         form = ""
+    if frame.wants(EventKind.CALL, callee, SIDE_EFFECT) and any(map(_has_side_effect, arguments.values())):
+        form = SIDE_EFFECT
     if not form and in_autograd_function(frame):
         form = "autograd-function"
     if not frame.wants(EventKind.CALL, callee, form):
@@ -40,6 +42,25 @@ def emit_call(
         arguments=_patterns(frame, node, callee, arguments),
         sure=av.Sure.LIKELY if arguments.spread else sure,
     )
+
+
+SIDE_EFFECT = "side-effect"
+_FILL = frozenset({"append", "extend", "insert", "setdefault"})
+
+
+def _has_side_effect(value: av.Value) -> bool:
+    """True for a function that sets attributes or fills containers that it did not make, or names around it."""
+    nodes = value.info.own_nodes if isinstance(value, av.Function) and value.info is not None else ()
+    made = {name for node in nodes if isinstance(node, ast.Assign) for name in stored_names(node)}
+    for node in nodes:
+        held = node.func if isinstance(node, ast.Call) else node
+        fills = held is not node and getattr(held, "attr", "") in _FILL
+        if isinstance(held, ast.Attribute) and (fills or isinstance(held.ctx, ast.Store)):
+            while isinstance(held, ast.Attribute | ast.Subscript):
+                held = held.value
+            if isinstance(held, ast.Name) and held.id not in made:
+                return True
+    return any(isinstance(node, ast.Nonlocal | ast.Global) for node in nodes)
 
 
 def _as_its_tensors(operand: av.Container) -> av.Container:

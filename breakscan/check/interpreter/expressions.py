@@ -404,6 +404,8 @@ def store_attribute(frame: Frame, target: ast.Attribute, value: av.Value, form: 
     owner = frame.evaluate(target.value)
     frame.forget_outcomes(target)
     argument = Argument(0, "value", value.words())
+    if target.attr == "requires_grad" and isinstance(owner, av.Unknown | av.Namespace):
+        owner = av.Tensor(av.Sure.LIKELY)  # hardly anything else has it
     if isinstance(owner, av.Tensor | av.Module):
         frame.emit(
             EventKind.STORE,

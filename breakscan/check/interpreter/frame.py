@@ -123,11 +123,9 @@ class Frame:
         return value if observed is None else as_observed(value, observed)
 
     def place_of(self, node: ast.AST) -> tuple[Place, str | None]:
-        """The innermost place that decides a break's verdict at a node, and whose call it is that stands there.
-
-        Dynamo takes a frame for a loop if, in the order of the code, a jump back past the break comes before the
-        next ``return`` (``maybe_has_backedge``, torch 2.13): a ``return`` further down the body hides the loop.
-        """
+        """The innermost place that decides a break's verdict at a node, and whose call it is that stands there.  Dynamo
+        takes a frame for a loop if, in the order of the code, a jump back past the break comes before the next
+        ``return`` (``maybe_has_backedge``, torch 2.13): a ``return`` further down the body hides the loop."""
         hidden, end = False, (getattr(node, "end_lineno", 0), getattr(node, "end_col_offset", 0))
         for place, exits in reversed(self._places):
             if place is not Place.LOOP:
@@ -211,9 +209,9 @@ class Frame:
         if self._is_ruled_out(operand.optional):
             return
         conditions = [*self.conditions, *([operand.optional] if operand.optional else [])]
-        confidence, test = _CONFIDENCE[sure], None
+        confidence, test, rare = _CONFIDENCE[sure], None, False
         if reports := self.program.rules.reports(kind, callee):
-            confidence, test = self._rarity(confidence, callee or "")
+            confidence, test, rare = self._rarity(confidence, callee or "")
         event = Event(
             kind,
             *where,
@@ -228,6 +226,7 @@ class Frame:
             operand_confidence=_CONFIDENCE[operand.sure],
             conditions=tuple(dict.fromkeys(conditions)),
             test=test,
+            rare=rare,
             text=text_of(self.index.module, node),
         )
         if reports:
@@ -235,18 +234,18 @@ class Frame:
         key = kind, form, callee, *where
         self.events[key] = event
 
-    def _rarity(self, confidence: Confidence, callee: str) -> tuple[Confidence, Condition | None]:
-        """The certainty that the current statement reports something, and the test on which that depends: code warns
-        under a condition that hardly ever holds, but for a flag that is on by default."""
+    def _rarity(self, confidence: Confidence, callee: str) -> tuple[Confidence, Condition | None, bool]:
+        """The certainty that the current statement reports something, the test on which that depends, and whether it
+        hardly ever holds: so it is of warnings, but for a flag that is on by default."""
         test = has_outcome(*self.tests[-1]) if self.tests else self.caller_test
         defaults = self.function.defaults if self.function is not None else {}
         is_rare = test is not None and getattr(defaults.get(test.subject), "value", None) is not test.outcome
         is_warning = callee.rpartition(".")[2].startswith(("warn", "error", "critical", "exception"))
-        if (is_rare and is_warning) or any(condition.kind is ConditionKind.RAISED for condition in self.conditions):
+        if any(condition.kind is ConditionKind.RAISED for condition in self.conditions):
             confidence = Confidence.POSSIBLE
         kinds = (ConditionKind.FLAG, ConditionKind.DEVICE)
         known = (c for c in self.conditions if test and c.kind in kinds and c.subject == test.subject)
-        return confidence, next(known, test)
+        return confidence, next(known, test), is_rare and is_warning
 
     def _make_arguments_as_rare(self, report: Event) -> None:
         """The arguments of a call that reports something depend on the conditions of the call."""
@@ -256,7 +255,7 @@ class Frame:
         for key, event in self.events.items():
             if start <= (event.line, event.column) and (event.end_line, event.end_column) <= end:
                 confidence = event.confidence if report.confidence is not Confidence.POSSIBLE else Confidence.POSSIBLE
-                self.events[key] = replace(event, test=report.test, confidence=confidence)
+                self.events[key] = replace(event, test=report.test, rare=report.rare, confidence=confidence)
 
     # -- the facts on every path by which the methods of its object call one another ---------------------------
 

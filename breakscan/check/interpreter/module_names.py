@@ -40,11 +40,8 @@ Store = tuple[ClassInfo, str, av.Value]
 
 
 class ClassAttributes:
-    """The attributes of the classes that one program reaches.
-
-    ``read_class`` interprets the body and ``__init__`` of a class, ``read_method`` one of its other methods: both
-    call :meth:`store`.
-    """
+    """The attributes of the classes that one program reaches.  ``read_class`` interprets the body and ``__init__`` of a
+    class, ``read_method`` one of its other methods: both call :meth:`store`."""
 
     def __init__(
         self,

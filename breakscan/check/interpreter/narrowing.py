@@ -411,11 +411,10 @@ def _narrow_compare(frame: Frame, test: ast.Compare, outcome: bool) -> list[Cond
         if usual is not None:
             return [av.has_outcome(test, outcome)] if usual is not outcome else []
         if any(map(_is_device_or_dtype, (test.left, *test.comparators))):
-            names = [
-                node.value for node in walk(test) if isinstance(node, ast.Constant) and isinstance(node.value, str)
-            ]
+            constants = (node.value for node in walk(test) if isinstance(node, ast.Constant))
+            texts = [text for text in constants if isinstance(text, str)]
             equal = isinstance(test.ops[0], ast.Eq) is outcome
-            elsewhere = isinstance(test.ops[0], _EQUALITY) and any(n.startswith("cuda") is not equal for n in names)
+            elsewhere = isinstance(test.ops[0], _EQUALITY) and any(t.startswith("cuda") is not equal for t in texts)
             return [
                 replace(av.has_outcome(test, outcome), kind=ConditionKind.DEVICE if elsewhere else ConditionKind.TEST)
             ]

@@ -19,7 +19,7 @@ from breakscan.check.interpreter.parameters import (
 )
 from breakscan.check.project.imports import Project
 from breakscan.check.project.index import ClassInfo, FunctionInfo
-from breakscan.check.project.roots import Entry
+from breakscan.check.project.roots import Entry, RootFinder
 from breakscan.model.findings import Condition, ConditionKind, Place, Region
 from breakscan.rulebook.events import Event, EventKind
 from breakscan.rulebook.torch_facts.table import TorchApi
@@ -31,11 +31,8 @@ EventKey = tuple[EventKind, str, str | None, int, int, int, int]
 @dataclass(frozen=True, slots=True)
 class CallPath:
     """The facts on every path to a method: results of tests of attributes of its object, by their names, conditions,
-    and the test that decides whether it is called.
-
-    ``if self.merged: self.unmerge()`` says what ``if not self.merged`` gives in ``unmerge``, and what its events depend
-    on.
-    """
+    and the test that decides whether it is called.  ``if self.merged: self.unmerge()`` says what ``if not self.merged``
+    gives in ``unmerge``, and what its events depend on."""
 
     outcomes: Mapping[str, bool] = field(default_factory=dict)
     conditions: tuple[Condition, ...] = ()
@@ -112,7 +109,8 @@ class Signatures:
         )
 
     def left_out(self, info: FunctionInfo) -> dict[str, av.Value]:
-        """Flags, and parameters that are None by default and no tensors: what may be left out may be given."""
+        """Flags, and parameters that are None by default and no tensors: what may be left out may be given; and modules
+        of the project that calls in the same file pass for some module."""
         found: dict[str, av.Value] = {}
         for name, value in self.declared(info).items():
             default = info.defaults.get(name)
@@ -122,6 +120,10 @@ class Signatures:
                 is_none = isinstance(value, av.NoneValue)
                 given = Condition(ConditionKind.GIVEN, name)
                 found[name] = replace(av.UNKNOWN if is_none else value, maybe_none=not is_none, optional=given)
+            elif isinstance(value, av.Module) and value.info is None and info.owner is not None:
+                passed = RootFinder(self._project).passed_to(info.owner, info, name)
+                if passed:
+                    found[name] = av.join_all([av.at_most(av.instance_of(one), av.Sure.LIKELY) for one in passed])
         return found
 
     def declared_result(self, info: FunctionInfo) -> av.Value:

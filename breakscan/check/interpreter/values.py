@@ -181,11 +181,8 @@ class DataSize(Size):
 
 @dataclass(slots=True, unsafe_hash=True)
 class Constant(PythonValue):
-    """A Python value that no tensor's contents decide.
-
-    ``literal`` is the value where it is known, and ``by_default`` means that a caller may give another one; ``truth``
-    is what a test of it gives.
-    """
+    """A Python value that no tensor's contents decide.  ``literal`` is the value where it is known, and ``by_default``
+    means that a caller may give another one; ``truth`` is what a test of it gives."""
 
     kind = "constant"
 

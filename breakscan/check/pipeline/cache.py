@@ -1,9 +1,7 @@
 """Results of earlier runs, kept in a folder: one file for each checked file and set of settings.
 
-Nothing is locked.  An entry is written under another name and then moved into place, so a reader sees all of it or
-none.  Whatever is wrong with an entry, its file is checked again: nothing is taken from it that its checksum and the
-types of its values do not bear out, and nothing that happens to the folder can end a run.
-"""
+Nothing is locked: an entry is moved into place once it is written.  One whose checksum or types are wrong is not used,
+and nothing that happens to the folder can end a run."""
 
 from __future__ import annotations
 
@@ -157,11 +155,8 @@ PARTS = (
 
 
 def cache_fingerprint(settings: Settings, target: Target, cwd: str) -> str:
-    """A digest that changes with whatever could change the result for an unchanged file.
-
-    Contents count and not times: where breakscan is installed again, as in continuous integration, what was kept
-    still holds.
-    """
+    """A digest that changes with whatever could change the result for an unchanged file.  Contents count and not times:
+    where breakscan is installed again, as in continuous integration, what was kept still holds."""
     digest = blake2b(digest_size=16)
     kept = {f.name: getattr(settings, f.name) for f in fields(settings) if f.name not in WITHOUT_EFFECT}
     python = sys.implementation.name, sys.version_info[:3]

@@ -60,12 +60,14 @@ _ENDS_COMPILATION = (Verdict.EAGER, Verdict.RAISES, Verdict.WRONG)
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """The rules of the kinds for the mode, the ledger for the targeted version, the mode, and that version."""
+    """The rules of the kinds for the mode, the ledger for the targeted version, the mode, and that version.
+    With ``everything``, what rarely happens counts like other conditions."""
 
     rules: RuleIndex
     ledger: Ledger
     mode: Mode
     torch: str
+    everything: bool
 
     def findings(
         self, event: Event, path: str, function: str | None, region: Region | None, flags: frozenset[str]
@@ -85,7 +87,7 @@ class Judge:
             under = (event.test,) if event.test else event.conditions
             conditions = tuple(dict.fromkeys([*under, *argument_conditions(event, pattern)]))
             confidence = _confidence(event, pattern, conditions)
-            if not is_settled:
+            if not is_settled or (event.rare and not self.everything):
                 confidence = Confidence.POSSIBLE
             is_break = rule.kind is Kind.GRAPH_BREAK
             is_placed = is_break and not self.mode.exports
@@ -240,7 +242,7 @@ class FileChecker:
         """Adds the findings of some entries, which are compiled in one way.  Returns the files that hold them."""
         kinds = _OF_EXPORTS if mode.exports else frozenset(Kind) - {Kind.EXPORT}
         rules = self.only or _rule_index(self.library, kinds)
-        judge = Judge(rules, load_ledger(self.target.ledger), mode, self.target.torch)
+        judge = Judge(rules, load_ledger(self.target.ledger), mode, self.target.torch, self.settings.regions == "all")
         program = Program(self.project, index, self.api, rules, mode, notes=notes)
         program.run(entries)
         compiled = compiled_functions(program, everything=self.settings.regions == "all")

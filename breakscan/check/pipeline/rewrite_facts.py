@@ -39,12 +39,9 @@ def _is_on_disk(project: Project, path: Path, text: str) -> bool:
 
 
 class Studies:
-    """Studies the files at ``paths``, which are absolute, one after the other.
-
-    Files that several of them import are read once, and a root from which several are reached is checked once.
-    ``checkers`` may have checked the files already: their trees are used.  They decide whether observations are taken
-    for true, by default they are not.
-    """
+    """Studies the files at ``paths``, which are absolute, one after the other.  What several of them import, or are
+    reached from, is read once.  ``checkers`` may have checked the files already: their trees are used, and they decide
+    whether observations are taken for true."""
 
     def __init__(self, settings: FileSettings, paths: Iterable[Path], checkers: Checker | None = None) -> None:
         self._checkers = checkers or Checker(settings)

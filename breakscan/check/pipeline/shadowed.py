@@ -1,9 +1,7 @@
 """Findings that the compiler does not reach, because a break before them makes the function run eager.
 
 Dynamo compiles nothing of a function after a break whose verdict is ``eager``, so a break there shows when the first is
-fixed.  That holds on every path through the first break, and on no other path: Dynamo reads the branch that
-is taken, and where a tensor decides it compiles both.  Nested functions and lambdas are frames of their own.
-"""
+fixed, on every path through the first and on no other.  Nested functions and lambdas are frames of their own."""
 
 from __future__ import annotations
 
@@ -48,10 +46,8 @@ def gives_up(finding: Finding) -> bool:
 def mark_behind(findings: Sequence[Finding], reaches: Iterable[Reach], deferred: Collection[str] = ()) -> list[Finding]:
     """The findings, in the same order, with ``behind`` set to the break that hides each.  Those of the rules
     ``deferred``, which show only where a graph ends, a later break hides as well; they are only possible then.
-
     ``findings`` are those that are shown: one that a comment silences hides no other.  ``reaches`` has the reach of
-    each that ends the compilation of its function or splits it, and may have others.
-    """
+    each that ends the compilation of its function or splits it, and may have others."""
     known = {reach.head: reach for reach in reaches}
     functions: dict[tuple[str, str], list[int]] = {}
     for number, finding in enumerate(findings):

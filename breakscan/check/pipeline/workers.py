@@ -28,12 +28,9 @@ def in_processes(
     here: Callable[[Task], Result],
     died: Callable[[Task], Result],
 ) -> Iterator[Result]:
-    """The result of each task, in their order.
-
-    ``start`` is called in each process and returns the function that does the work.  After a process has died, each
-    task that is left gets a process of its own, and ``died`` gives the result for a task whose process dies again.
-    ``here`` does the work in this process, where the system has no room for others.
-    """
+    """The result of each task, in their order.  ``start`` is called in each process and returns the function that does
+    the work.  After a process has died, each task that is left gets one of its own, and ``died`` gives the result for a
+    task whose process dies again.  ``here`` works in this process, where the system has no room for others."""
     done = 0
     try:
         for results in _results(_pool(start, workers), batches):

@@ -67,11 +67,8 @@ class _Way:
 
 class Project:
     """Loads and resolves for one file after the other; ``depends`` lists what the current one loaded.  ``observations``
-    are those that are taken for true.
-
-    ``root`` is the folder of the configuration: absolute imports are looked for in the folder of the outermost
-    package, and in those between it and ``root``.
-    """
+    are those that are taken for true.  Absolute imports are looked for in the folder of the outermost package, and in
+    those between it and ``root``, the folder of the configuration."""
 
     def __init__(self, root: Path, observations: Observations | None = None) -> None:
         self.root = str(root)

@@ -125,12 +125,9 @@ class ClassInfo:
 
 @dataclass(eq=False, slots=True)
 class ModuleIndex:
-    """All that a file defines.
-
-    ``name`` is the dotted name by which other files import it, ``roots`` the folders from which it imports.
-    ``imports`` maps a local name to its dotted name, ``stars`` are the modules that it imports
-    with ``*``, ``assigned`` the names that its top level assigns.
-    """
+    """All that a file defines.  ``name`` is the dotted name by which other files import it, ``roots`` the folders from
+    which it imports.  ``imports`` maps a local name to its dotted name, ``stars`` are the modules that it imports with
+    ``*``, ``assigned`` the names that its top level assigns."""
 
     module: SourceModule
     name: str = ""

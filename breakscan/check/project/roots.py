@@ -140,18 +140,21 @@ def is_compiler(index: ModuleIndex, decorator: ast.expr) -> bool:
 def find_roots(project: Project, index: ModuleIndex) -> Roots:
     """The functions and modules that a file compiles or exports by name, itself or by functions of other files."""
     finder = RootFinder(project)
-    top = Spot(index)
     if "compile" in index.module.text:
         for info in index.all_functions.values():
             finder.decorated(getattr(info.node, "decorator_list", []), index, info, info.owner)
         for owner in index.classes.values():
             called = project.method(owner, "forward" if project.is_module(owner) else "__call__")
             finder.decorated(owner.node.decorator_list, index, called, owner)
-    for place in (top, *(Spot(index, info) for info in index.all_functions.values())):
+    for place in _places(index):
         holder = place.function.owner if place.function is not None else None
         if may_compile(index) or holder is None or not project.is_module(holder):
             finder.read(place, deep=0)
     return finder.roots
+
+
+def _places(index: ModuleIndex) -> tuple[Spot, ...]:
+    return Spot(index), *(Spot(index, info) for info in index.all_functions.values())
 
 
 class RootFinder:
@@ -228,7 +231,11 @@ class RootFinder:
                 mode = Mode.EXPORT_STRICT if _is(named.get("strict"), True) else Mode.EXPORT
         elif (options := self._compiler(func, place)) is not None and call.args:
             target, keywords = call.args[0], [*options, *keywords]
-        elif isinstance(func, ast.Attribute) and func.attr == "compile" and all(map(_is_starred, call.args)):
+        elif (
+            isinstance(func, ast.Attribute)
+            and func.attr == "compile"
+            and all(isinstance(a, ast.Starred) for a in call.args)
+        ):
             if not {k.arg for k in keywords if k.arg} <= _OPTIONS or self._is_foreign(func.value, place):
                 return  # re.compile and the like
             if any(isinstance(one, Method) for one in self.resolve(func, place)):
@@ -244,7 +251,9 @@ class RootFinder:
         in_test = is_test(index.module.display) or bool(place.function and place.function.name.startswith("test"))
         # A test compiles what works under its own settings.
         if runs and (not in_test or (mode is not None and mode.exports) or of_tests):
-            self._add(index, call, _spelling(call), keywords, mode, found)
+            text = ast.unparse(call)
+            how = text if len(text) <= 40 else text[:39] + "…"
+            self._add(index, call, how, keywords, mode, found)
         if (mode is not None and mode.exports) or _is(_option(keywords, "disable"), True) or in_test:
             return
         at = {f"{index.module.display}:{call.lineno}"}
@@ -364,12 +373,10 @@ class RootFinder:
         match node:
             case ast.IfExp():
                 parts: Sequence[ast.expr | None] = [node.body, node.orelse]
-            case ast.BoolOp():
+            case ast.BoolOp() | ast.Dict():
                 parts = node.values
             case ast.List() | ast.Tuple() | ast.Set():
                 parts = node.elts
-            case ast.Dict():
-                parts = node.values
             case ast.ListComp() | ast.SetComp() | ast.GeneratorExp():
                 parts = [node.elt]
             case ast.DictComp() | ast.NamedExpr() | ast.Starred() | ast.Subscript():
@@ -603,6 +610,15 @@ class RootFinder:
                 return not self._is_container(node, place)
         return False
 
+    def passed_to(self, owner: ClassInfo, init: FunctionInfo, name: str) -> list[ClassInfo]:
+        """The classes of what calls of a class in its own file pass for a parameter of ``__init__``."""
+        names = [a.arg for a in (*init.node.args.posonlyargs, *init.node.args.args)][1:]
+        found: list[_Named] = []
+        for call, place in self._calls_by_name(owner.index).get(owner.qualname, []):
+            pairs = (*zip(names, call.args, strict=False), *((k.arg, k.value) for k in call.keywords))
+            found += [one for key, value in pairs if key == name for one in self.resolve(value, place)]
+        return [one for one in found if isinstance(one, ClassInfo)]
+
     def _callee(self, call: ast.Call, place: Spot) -> FunctionInfo | None:
         """The function of the project that a call names."""
         head = call.func
@@ -709,14 +725,5 @@ def _option(keywords: Sequence[ast.keyword], name: str) -> ast.expr | None:
     return next((k.value for k in reversed(keywords) if k.arg == name), None)
 
 
-def _is_starred(node: ast.expr) -> bool:
-    return isinstance(node, ast.Starred)
-
-
 def _is(node: ast.expr | None, value: bool) -> bool:
     return isinstance(node, ast.Constant) and node.value is value
-
-
-def _spelling(node: ast.Call) -> str:
-    text = ast.unparse(node)
-    return text if len(text) <= 40 else text[:39] + "…"

@@ -151,11 +151,9 @@ class Operator:
 
 
 def operator(version: str, name: str) -> Operator | None:
-    """The facts of a function or method; None where torch has none of that name or nothing was measured.
-
-    ``name`` is ``torch.nn.functional.softmax``, ``torch.Tensor.softmax``, the same without ``torch.`` or the bare name
-    of a method.  A version that was not measured answers with what the nearest one before it says.
-    """
+    """The facts of a function or method; None where torch has none of that name or nothing was measured.  ``name`` is
+    ``torch.nn.functional.softmax``, ``torch.Tensor.softmax``, the same without ``torch.`` or the bare name of a method.
+    A version that was not measured answers with what the nearest one before it says."""
     table = _table(version)
     name = name.removeprefix("torch.")
     return table.get(name) or table.get(name.removeprefix("Tensor."))
