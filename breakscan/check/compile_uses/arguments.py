@@ -379,10 +379,13 @@ def growing_lists(made: ClassInfo | None) -> set[str]:
         or not all(b in made.index.classes or b.startswith("torch.nn.") for b in made.bases)
     ):
         return set()
-    first, own = set(start.own_nodes), set(walk(made.node))
-    nodes = [n for n in walk(made.index.tree) if n in own or not is_name(getattr(n, "value", n), "self")]
+    first = set(start.own_nodes)
     stored = [n for n in first if isinstance(n, ast.Assign | ast.AnnAssign) and isinstance(n.value, ast.List)]
     lists = {getattr(t, "attr", "") for n in stored for t in (n.targets if isinstance(n, ast.Assign) else [n.target])}
+    own = set(walk(made.node)) if lists else set()
+    nodes = (
+        [n for n in walk(made.index.tree) if n in own or not is_name(getattr(n, "value", n), "self")] if lists else ()
+    )
     changed = [n.value for n in nodes if isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Del)]
     changed += [n for n in nodes if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store) and n not in first]
     known = set(nodes)
