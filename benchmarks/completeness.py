@@ -9,7 +9,7 @@ table with totals: a tool *reported* a behaviour, reported it *partly*, or did n
 ``completeness_facts.py``, and behaviours without any are left out: ``tests/recording/test_behaviours.py`` tests all of
 them.  ``--keep`` keeps the output of the tools, ``--judge`` reads it again and runs nothing.  The tools:
 
-  breakscan           breakscan explain, the terminal report, with all its tables
+  breakscan           breakscan explain: the terminal report, with all its tables, and the JSON
   torch-logs          TORCH_LOGS=graph_breaks,recompiles, and everything else that the program writes to standard error
   dynamo-explain      torch._dynamo.explain, called with what the program's first call of each compiled target passes
   tlparse-pages       TORCH_TRACE and tlparse: the pages that a person opens, index.html and failures_and_restarts.html
@@ -105,9 +105,11 @@ Said = dict[str, str]
 
 
 def breakscan(at: Workplace) -> Said:
-    options = ["--show", "all", "--output", "report.txt", *at.behaviour.options]
+    options = ["--show", "all", "--output", "report.txt", "--save", "run", *at.behaviour.options]
     at.run("-m", "breakscan", "explain", *options, COLUMNS="500")
-    return {"report.txt": (at.folder / "report.txt").read_text(encoding="utf-8")}
+    again = ["-m", "breakscan", "report", "--format", "json", "--output", "report.json", "run"]
+    subprocess.run([at.python, *again], cwd=at.folder, check=True)
+    return {name: (at.folder / name).read_text(encoding="utf-8") for name in ("report.txt", "report.json")}
 
 
 def torch_logs(at: Workplace) -> Said:

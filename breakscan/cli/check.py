@@ -17,7 +17,7 @@ from click.core import ParameterSource
 
 from breakscan.check.baseline import BaselineComparison, CheckedPaths, checked_lines
 from breakscan.cli.baseline import BaselineOptions
-from breakscan.cli.options import argument, declared, format_option, group, option, output_option, words
+from breakscan.cli.options import argument, declared, format_option, group, list_option, option, output_option
 from breakscan.cli.output import ProgressBar, is_read_on_terminal, report_stream
 from breakscan.cli.selection import (
     Selection,
@@ -62,12 +62,9 @@ class _Options:
         is_flag=True,
         help="Report suppression comments that are not needed.  PATHS must be the whole project.",
     )
-    fail_on: tuple[str, ...] | None = option(
+    fail_on: tuple[str, ...] | None = list_option(
         "--fail-on",
-        metavar="LIST",
-        multiple=True,
-        callback=words,
-        help="Exit with 1 only for these: rules (BRK101, BRK2, a name), or a severity and those above it (error, "
+        "Exit with 1 only for these: rules (BRK101, BRK2, a name), or a severity and those above it (error, "
         "warning, info).",
     )
     show_regions: bool = option("--show-regions", is_flag=True, help="List what counts as compiled, and from where.")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from breakscan.cli.options import argument, declared, format_option, group, option, output_option, words
+from breakscan.cli.options import argument, declared, format_option, group, list_option, option, output_option
 from breakscan.cli.output import ProgressBar, report_stream
 from breakscan.cli.selection import (
     Selection,
@@ -35,9 +35,7 @@ def fix(
     unsafe: bool = option(
         "--unsafe", is_flag=True, help="Also write the edits that assume something or change more than speed."
     ),
-    ids: tuple[str, ...] | None = option(
-        "--rewrite", metavar="LIST", multiple=True, callback=words, help="Only these rewrites, by their ids."
-    ),
+    ids: tuple[str, ...] | None = list_option("--rewrite", "Only these rewrites, by their ids."),
     recordings: tuple[Path, ...] = recording_option,
     format_: str = format_option(FIX),
     output: Path | None = output_option,

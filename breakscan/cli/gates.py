@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -26,28 +27,17 @@ from breakscan.report.printable import visible
 from breakscan.rulebook.library import Library
 
 
+def _at_most(name: str, when: str) -> Any:
+    return option(name, type=click.IntRange(min=0), metavar="N", help=f"Exit with 1 {when}.")
+
+
 @dataclass(frozen=True, slots=True)
 class GateOptions:
     """The options, as they were given."""
 
-    max_breaks: int | None = option(
-        "--max-breaks",
-        type=click.IntRange(min=0),
-        metavar="N",
-        help="Exit with 1 if more than N sites break the graph, not counting torch's own.",
-    )
-    max_recompiles: int | None = option(
-        "--max-recompiles",
-        type=click.IntRange(min=0),
-        metavar="N",
-        help="Exit with 1 if there are more than N recompiles.",
-    )
-    max_eager_calls: int | None = option(
-        "--max-eager-calls",
-        type=click.IntRange(min=0),
-        metavar="N",
-        help="Exit with 1 if more than N calls of compiled code run eager.",
-    )
+    max_breaks: int | None = _at_most("--max-breaks", "if more than N sites break the graph, not counting torch's own")
+    max_recompiles: int | None = _at_most("--max-recompiles", "if there are more than N recompiles")
+    max_eager_calls: int | None = _at_most("--max-eager-calls", "if more than N calls of compiled code run eager")
     fail_on: tuple[str, ...] = option(
         "--fail-on",
         metavar="LIST",

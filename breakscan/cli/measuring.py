@@ -51,7 +51,7 @@ def apply_option(which: str) -> Any:
 
 def apply_unseen_option(unseen: str) -> Any:
     """``--apply-unseen``, which writes ``unseen`` as well."""
-    help_ = f"As --apply, also {unseen}: with code that no call ran, or with other results in varied calls."
+    help_ = f"Like --apply, and also write {unseen}: with code that no call ran, or with other results in varied calls."
     return option("--apply-unseen", is_flag=True, help=help_)
 
 

@@ -23,6 +23,11 @@ def option(*names: str, **attributes: Any) -> Any:
     return field(metadata={"add": lambda name: click.option(*names, name, **attributes)})
 
 
+def list_option(name: str, help_: str) -> Any:
+    """An option that may be repeated, with words between commas; None if it was not given."""
+    return option(name, metavar="LIST", multiple=True, callback=_words, help=help_)
+
+
 def argument(**attributes: Any) -> Any:
     """The same for an argument as :func:`click.argument` declares it."""
     return field(metadata={"add": lambda name: click.argument(name, **attributes)})
@@ -54,8 +59,7 @@ def declared(command: F) -> F:
     return cast(F, run)
 
 
-def words(_: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...] | None:
-    """Return the words of a repeatable option with comma-separated values; None if it was not given."""
+def _words(_: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...] | None:
     found = tuple(word.strip() for value in values for word in value.split(",") if word.strip())
     if values and not found:
         raise click.BadParameter("needs at least one word", param=parameter)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from breakscan.cli.options import option, words
+from breakscan.cli.options import list_option, option
 from breakscan.fix.rewrites import rewrite_ids
 from breakscan.model.findings import Confidence
 from breakscan.report.printable import visible
@@ -32,23 +32,11 @@ recording_option = option(
 class Selection:
     """The options, as they were given."""
 
-    select: tuple[str, ...] | None = option(
-        "--select",
-        metavar="LIST",
-        multiple=True,
-        callback=words,
-        help="Check only these rules: ids, starts of ids (BRK1), names, or ALL.",
+    select: tuple[str, ...] | None = list_option(
+        "--select", "Check only these rules: ids, starts of ids (BRK1), names, or ALL."
     )
-    ignore: tuple[str, ...] | None = option(
-        "--ignore", metavar="LIST", multiple=True, callback=words, help="Do not check these rules."
-    )
-    exclude: tuple[str, ...] | None = option(
-        "--exclude",
-        metavar="LIST",
-        multiple=True,
-        callback=words,
-        help="Exclude files that match these .gitignore patterns.",
-    )
+    ignore: tuple[str, ...] | None = list_option("--ignore", "Do not check these rules.")
+    exclude: tuple[str, ...] | None = list_option("--exclude", "Exclude files that match these .gitignore patterns.")
     force_exclude: bool = option(
         "--force-exclude", is_flag=True, help="Apply excludes also to files in PATHS (for pre-commit)."
     )

@@ -54,7 +54,10 @@ def run(
         "--address", help="The Ray cluster, such as auto or HOST:PORT.  [one of this machine]"
     ),
     again: tuple[str, ...] = option(
-        "--again", multiple=True, type=click.Choice(STATUSES), help="Run units again that ended so.  May be repeated."
+        "--again",
+        multiple=True,
+        type=click.Choice(STATUSES),
+        help="Run units that ended so again.  May be repeated.",
     ),
     format_: str = format_option(SURVEY),
     output: Path | None = output_option,

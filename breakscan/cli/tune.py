@@ -37,7 +37,7 @@ def tune(
         help="What to make small: the time of a step, the time spent compiling, or memory.  [step]",
     ),
     apply: bool = apply_option("the patch"),
-    apply_unseen: bool = apply_unseen_option("if it is not shown to be equal"),
+    apply_unseen: bool = apply_unseen_option("a patch that is not shown to be equal"),
     measured: MeasuringOptions = group(MeasuringOptions),
     format_: str = format_option(TUNE),
     output: Path | None = output_option,
@@ -49,8 +49,8 @@ def tune(
     files are left alone. Each run goes up to the same step: what the program writes is not shown. Ctrl-C, or a SIGTERM,
     reports what is known until then. Options of breakscan come before PROGRAM.
 
-    Exits with 0 where a better program was found or there is none, 2 where the program could not be measured, 130 where
-    it was interrupted.
+    Exits with 0 if a better program was found or there is none, 2 if the program could not be measured, and 130 if it
+    was interrupted.
     """
     settings = NearestSettings(target="compile", no_cache=True)
     question = TuneQuestion(Goal(goal), seconds, apply or apply_unseen, apply_unseen, settings)

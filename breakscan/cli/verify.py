@@ -9,7 +9,7 @@ import click
 
 from breakscan.cli.exit_status import INTERRUPTED
 from breakscan.cli.measuring import MeasuringOptions, apply_option, apply_unseen_option, measured_report, say
-from breakscan.cli.options import declared, format_option, group, option, output_option, words
+from breakscan.cli.options import declared, format_option, group, list_option, option, output_option
 from breakscan.cli.selection import require_rewrites
 from breakscan.fix.planner import WantedRewrites
 from breakscan.prove.candidate import Candidate
@@ -26,13 +26,7 @@ from breakscan.rulebook.config import NearestSettings
 @click.command(context_settings={"allow_interspersed_args": False})
 @declared
 def verify(
-    ids: tuple[str, ...] | None = option(
-        "--rewrite",
-        metavar="LIST",
-        multiple=True,
-        callback=words,
-        help="Only these rewrites, or those of these rules.",
-    ),
+    ids: tuple[str, ...] | None = list_option("--rewrite", "Only these rewrites, or those of these rules."),
     patch: Path | None = option(
         "--patch",
         type=click.Path(path_type=Path, dir_okay=False, exists=True),
@@ -60,18 +54,18 @@ def verify(
     format_: str = format_option(VERIFY),
     output: Path | None = output_option,
 ) -> None:
-    """Run PROGRAM with its ARGUMENTS as it is and rewritten, and report if that is equal and faster.
+    """Run PROGRAM with its ARGUMENTS as it is and rewritten, and report whether results are equal and it is faster.
 
-    The rewrites are those of breakscan fix, for the code that runs: all together, and each by itself as far as they
-    have to be judged; or a patch, or settings. Your files are left alone. The program is run several times, each
+    The rewrites are those of breakscan fix, for the code that runs: all together, and each by itself where they are
+    not accepted together; or a patch, or settings. Your files are left alone. The program is run several times, each
     time up to its first calls of what it compiles: what it writes is not shown. Options of breakscan come before
     PROGRAM.
 
-    The report also compares the compiled program, without any change, with eager; where it does not, at which
-    operation first.
+    The report also compares the compiled program, without any change, with eager, and names the first operation at
+    which they differ.
 
-    Exits with 0 where each change is tried, none is rejected and compiled agrees with eager, 1 otherwise, 2 where the
-    program could not be measured, 130 where it was interrupted: the report then shows what was proved so far.
+    Exits with 0 if each change is tried, none is rejected and compiled agrees with eager, 1 otherwise, 2 if the
+    program could not be measured, and 130 if it was interrupted: the report then shows what was proved so far.
     """
     if patch is not None and settings:
         raise click.UsageError("--patch and --config are verified one at a time")

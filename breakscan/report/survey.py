@@ -208,8 +208,8 @@ SCHEMA = 1
 def write_survey_json(report: SurveyOverview, stream: TextIO) -> None:
     """Writes the overview as one JSON object, and a line end."""
     causes = list(map(_with_cause, report.causes))
-    shown = {"units": report.rows, "conditions": report.counts, "causes": causes}
-    write_json_report(SCHEMA, {**shown, **picked(report, "places endings statuses")}, stream)
+    shown = {"units": report.rows, "conditions": report.counts, "causes": causes, "statuses": report.statuses}
+    write_json_report(SCHEMA, {**shown, **picked(report, "places endings")}, stream)
 
 
 def write_survey_diff_json(found: SurveyComparison, stream: TextIO) -> None:

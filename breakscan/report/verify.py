@@ -397,7 +397,8 @@ def write_verify_json(verification: Verification, stream: TextIO) -> None:
     """Writes all proofs as one JSON object, ASCII only, and a line end."""
     fields = {
         **run_fields(verification),
-        **picked(verification, "tolerances applied"),
+        "tolerances": verification.tolerances,
+        "applied": verification.applied,
         "compiled": _compiled(verification),
         "proofs": list(map(_proof, verification.proofs)),
         **{name: list(map(str, getattr(verification, name))) for name in ("dependent", "unreached", "held_back")},

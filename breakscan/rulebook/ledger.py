@@ -138,32 +138,18 @@ def _ruling(verdict: str, *gb: str) -> Ruling:
 
 def write_ledger(ledger: Ledger, path: Path) -> None:
     """Writes a ledger with one line for each example and mode, so that a diff shows what changed."""
-    lines = [
-        "{",
-        f' "schema": {SCHEMA},',
-        f' "torch": {json.dumps(ledger.torch)},',
-        f' "python": {json.dumps(ledger.python)},',
-        ' "rules": {',
-    ]
     blocks = []
     for rule, labels in sorted(ledger.examples.items()):
         entries = []
         for label, example in labels.items():
-            modes = {
-                mode.value: {
-                    place.value: [ruling.verdict.value, *ruling.gb]
-                    for (m, place), ruling in example.rulings.items()
-                    if m is mode
-                }
-                for mode in dict.fromkeys(mode for mode, _ in example.rulings)
-            }
-            inner = ",\n".join(f"    {json.dumps(m)}: {json.dumps(cells)}" for m, cells in modes.items())
+            modes: dict[str, dict[str, list[str]]] = {}
+            for (mode, place), ruling in example.rulings.items():
+                modes.setdefault(mode.value, {})[place.value] = [ruling.verdict.value, *ruling.gb]
+            lines = ",\n".join(f"    {json.dumps(mode)}: {json.dumps(cells)}" for mode, cells in modes.items())
             form = f' "form": {json.dumps(example.form)},' if example.form else ""
-            entries.append(
-                f'   {json.dumps(label)}: {{"digest": {json.dumps(example.digest)},{form} "modes": {{\n{inner}}}}}'
-            )
+            entries.append(f'   {json.dumps(label)}: {{"digest": "{example.digest}",{form} "modes": {{\n{lines}}}}}')
         blocks.append(f"  {json.dumps(rule)}: {{\n" + ",\n".join(entries) + "}")
-    lines.append(",\n".join(blocks))
-    lines.append(" }\n}\n")
+    versions = f' "torch": {json.dumps(ledger.torch)},\n "python": {json.dumps(ledger.python)},\n'
+    text = f'{{\n "schema": {SCHEMA},\n{versions} "rules": {{\n' + ",\n".join(blocks) + "\n }\n}\n"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("\n".join(lines), encoding="utf-8")
+    path.write_text(text, encoding="utf-8")

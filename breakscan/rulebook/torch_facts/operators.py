@@ -205,7 +205,7 @@ _READ: Mapping[str, Callable[[Any], Any]] = {
     "promotes": tuple,
     "gradient": Gradient,
 }
-"""The function that makes a fact of its JSON, where that is another."""
+"""The functions that make facts of their JSON, by the fields that are not as there."""
 
 
 def _happens(often: Often | None, never_in: frozenset[str] | None, forms: Collection[str]) -> bool | None:
