@@ -183,10 +183,11 @@ def result_of(
     snapshots: Sequence[StateSnapshot],
     sampled: bool = False,
     with_hooks: bool = False,
+    ends: Sequence[str] | None = None,
 ) -> CallResult:
     """Calls, and runs the backward pass if that is wanted and possible.  ``snapshots`` hold the state before.  If
     ``sampled``, a sample of each large tensor is kept.  ``with_hooks``: what the backward pass changes besides
-    gradients, in hooks, counts as changed by the call."""
+    gradients, in hooks, counts as changed by the call.  ``ends`` are the parts of the result from which it starts."""
     found = CallResult(sampled=sampled)
     before = [snapshot.plains_now() for snapshot in snapshots]
     reached = [item for snapshot in snapshots for item in reversed(snapshot.tensors.items())]
@@ -202,6 +203,7 @@ def result_of(
         wait_for_device()
         found.seconds = time.perf_counter() - began
         _note_outputs(found, returned, reached, owners)
+        returned = returned if ends is None else [dict(leaves(returned)).get(path) for path in ends]
     found.rng = digests(rng_state())
     if found.error is None and with_hooks:
         _note_gradients(found, returned, backward, snapshots)

@@ -7,12 +7,12 @@ import os
 import statistics
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from breakscan.prove.call_result import CallResult, one_line, projections, result_of
 from breakscan.prove.capture import CapturedCall, CapturedCallable
-from breakscan.prove.equal import Change, Expected, Noise, Part, ResultDifference
+from breakscan.prove.equal import Change, Expected, Noise, Part, ResultDifference, places_of
 from breakscan.prove.outside import OUTSIDE
 from breakscan.prove.overlay import ExecutedCode
 from breakscan.prove.protocol import CallStart, Failure, RanCode, ValueMismatch
@@ -28,26 +28,23 @@ from breakscan.prove.torch_state import (
 )
 
 
-class CompileClock:
+class CompileClock(contextlib.ExitStack):
     """Counts the compiles that start in a block, and the seconds that they take."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.count = 0
         self.seconds = 0.0
         self._began: list[float] = []
 
     def __enter__(self) -> CompileClock:
-        from torch._dynamo.callback import callback_handler
+        from torch._dynamo.callback import callback_handler as handler
 
-        callback_handler.register_start_callback(self._started)
-        callback_handler.register_end_callback(self._ended)
+        handler.register_start_callback(self._started)
+        self.callback(handler.remove_start_callback, self._started)
+        handler.register_end_callback(self._ended)
+        self.callback(handler.remove_end_callback, self._ended)
         return self
-
-    def __exit__(self, *_: object) -> None:
-        from torch._dynamo.callback import callback_handler
-
-        callback_handler.remove_start_callback(self._started)
-        callback_handler.remove_end_callback(self._ended)
 
     def _started(self, *_: object) -> None:
         self.count += 1
@@ -60,33 +57,28 @@ class CompileClock:
                 self.seconds += time.perf_counter() - began
 
 
-class RunQueue:
+class RunQueue(contextlib.ExitStack):
     """For how long the threads of this process were ready to run while something else had the core, as Linux counts it
     (``Documentation/scheduler/sched-stats.rst``)."""
 
     def __init__(self) -> None:
-        threads = [threading.get_native_id(), *map(int, os.listdir("/proc/self/task"))]
+        super().__init__()
         self._files: list[int] = []
-        for thread in dict.fromkeys(threads):
+        for thread in dict.fromkeys([threading.get_native_id(), *map(int, os.listdir("/proc/self/task"))]):
             with contextlib.suppress(OSError):
                 self._files.append(os.open(f"/proc/self/task/{thread}/schedstat", os.O_RDONLY))
-
-    def __enter__(self) -> RunQueue:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for file in self._files:
-            os.close(file)
+                self.callback(os.close, self._files[-1])
 
     def waits(self) -> list[float]:
         """The seconds for which each thread has waited since it began, this one first."""
         return [*map(_waits, self._files)] or [0.0]
 
 
-def waited_for_core() -> float:
-    """The same of this thread alone."""
+def unloaded_time() -> float:
+    """A clock that stands still while this thread waits for a core: what else runs on the machine does not decide what
+    is looked at."""
     with RunQueue() as queue:
-        return queue.waits()[0]
+        return time.perf_counter() - queue.waits()[0]
 
 
 def _waits(file: int) -> float:
@@ -177,12 +169,10 @@ _OPEN: dict[str, Expected] = {}
 
 @dataclass(frozen=True)
 class Compared:
-    """The differences of a run, and how far values are apart.
-
-    ``varying`` are those that no rounding explains if the program is the unchanged one; that of a Python number, a
-    text, a file or the environment is one of ``unlike``.  ``printed`` are the texts of the first call that prints
-    another one, and ``same_parts`` says that the first call returns the same parts.
-    """
+    """The differences of a run, and how far values are apart.  ``varying`` are those that no rounding explains if the
+    program is the unchanged one; that of a Python number, a text, a file or the environment is one of ``unlike``.
+    ``printed`` are the texts of the first call that prints another one, ``same_parts`` says that the first call returns
+    the same parts, ``loose`` that a run in higher precision may show more."""
 
     differences: tuple[ResultDifference, ...]
     distances: tuple[Noise, ...]
@@ -190,6 +180,7 @@ class Compared:
     unlike: tuple[ResultDifference, ...] = ()
     printed: tuple[str, ...] | None = None
     same_parts: bool = True
+    loose: bool = True
 
 
 def compare(reference: Reference, results: Sequence[CallResult], eager: bool, moves: bool | None = None) -> Compared:
@@ -198,11 +189,8 @@ def compare(reference: Reference, results: Sequence[CallResult], eager: bool, mo
         expected.moves = expected.moves if moves is None else moves
         found = expected.differences(results, eager)
         unlike = [one for one in found if _is_unlike(one, expected.results)]
-        varying = [
-            one
-            for one in found
-            if one not in unlike and (one.change is not Change.ERROR or expected.drowns(one.part, one.path))
-        ]
+        known = [one for one in found if one.change is Change.ERROR and not expected.drowns(one.part, one.path)]
+        varying = [one for one in found if one not in unlike and one not in known]
         pairs = list(zip(expected.results, results, strict=False))
         return Compared(
             tuple(found),
@@ -211,6 +199,7 @@ def compare(reference: Reference, results: Sequence[CallResult], eager: bool, mo
             tuple(unlike),
             next(((one.printed, other.printed) for one, other in pairs if one.printed != other.printed), None),
             all(one.others.keys() == other.others.keys() for one, other in pairs[:1]),
+            expected.is_loose,
         )
 
 
@@ -257,22 +246,11 @@ class ReferenceRun:
 
 
 @dataclass(frozen=True)
-class EagerRun:
-    """The executed code of the watched files; ``moves`` says that code that ran outside of the calls has moved."""
-
-    compared: Compared
-    ran: dict[str, RanCode]
-    moves: bool
-
-
-@dataclass(frozen=True)
 class CompiledResult:
     """The results of the first compiled calls, and of those after a row of calls; or how a first call failed.
-
     Each callable was called ``calls_each`` times while it was recorded.  ``compiling_seconds`` are those that the first
     calls and the row took longer than calls that compile nothing.  ``busy`` says that other programs had the cores
-    meanwhile, ``endless`` that each call of the latter half of the row compiled something.
-    """
+    meanwhile, ``endless`` that each call of the latter half of the row compiled something."""
 
     failure: Failure | None = None
     compared: tuple[Compared, ...] = ()
@@ -298,15 +276,11 @@ class CallRuns:
     def save(self, path: str) -> None:
         """Writes the state of all calls to a file for the other processes.  Decides before which first calls run from a
         state of their own."""
+        saved = []
         for captured in self._callables:
             _settle(captured)
-        saved = [
-            (
-                [(call.state is not None, call.rng) for call in captured.calls],
-                [snapshot.values for snapshot in captured.snapshots()],
-            )
-            for captured in self._callables
-        ]
+            calls = [(call.state is not None, call.rng) for call in captured.calls]
+            saved.append((calls, [snapshot.values for snapshot in captured.snapshots()]))
         write_file(saved, path)
 
     def take(self, path: str) -> tuple[ValueMismatch, ...]:
@@ -323,11 +297,8 @@ class CallRuns:
     def reference(self, path: str) -> ReferenceRun:
         """Runs each call eager, and in higher precision if that is possible.  Writes the results for all processes."""
         results = self._eager()
-        double = True
-        exact = self._exact(double)
-        if isinstance(exact, str):
-            double = False
-            exact = self._exact(double)
+        double = not isinstance(exact := self._exact(True), str)
+        exact = exact if double else self._exact(False)
         no_exact = exact if isinstance(exact, str) else None
         with plain_modes():
             expected = Expected(results, None if isinstance(exact, str) else exact)
@@ -335,14 +306,9 @@ class CallRuns:
             _ = expected.sizes
             write_file(expected, path)
         calls = list(zip(calls_of(self._callables), results, strict=True))
-        starts = [(digests(call.rng), result.rng) for (_, call), result in calls]
-        firsts = [result for (captured, call), result in calls if call is captured.calls[0]]
-        return ReferenceRun(
-            any(start != {**start, **end} for start, end in starts),
-            sum(one.seconds + one.backward_seconds for one in firsts),
-            double,
-            no_exact,
-        )
+        is_random = any((start := digests(call.rng)) != {**start, **one.rng} for (_, call), one in calls)
+        firsts = [one.seconds + one.backward_seconds for (captured, call), one in calls if call is captured.calls[0]]
+        return ReferenceRun(is_random, sum(firsts), double, no_exact)
 
     def nudged(self, reference: Reference, seed: int, long: bool) -> tuple[Noise, ...]:
         """Runs each call eager, of long calls one, with values that are nudged.  Returns how far that moves the
@@ -353,29 +319,30 @@ class CallRuns:
         number = seed % len(calls)
         return compare_call(reference, number, *self._eager(seed, [calls[number]])).distances
 
-    def eager(self, reference: Reference, outside: dict[str, tuple[int, ...]]) -> EagerRun:
-        """Runs each call eager.  The files of ``outside`` are watched: it has their changed lines that ran outside of
-        the calls."""
-        with ExecutedCode(outside).noted(closely=True) as executed:
-            self._results = results = self._eager()
+    def eager(self, watched: Mapping[str, Sequence[int]]) -> tuple[dict[str, RanCode], bool]:
+        """Runs each call eager.  Returns the code that they run of files, and whether not all of these lines, which
+        have changed, are in it: code around the calls has changed, too."""
+        with ExecutedCode(watched).noted(closely=True) as executed:
+            self._results = self._eager()
         ran = executed.found()
-        moves = any(set(lines) - ran[path].lines for path, lines in outside.items())
-        return EagerRun(compare(reference, results, True, moves), ran, moves)
+        return ran, any(set(lines) - ran[path].lines for path, lines in watched.items())
 
-    def compare_again(self, reference: Reference) -> Compared:
-        """Compares the results of the last eager run, as more noise is known."""
-        return compare(reference, self._results, True)
+    def compare(self, reference: Reference, moves: bool | None = None) -> Compared:
+        """Compares the results of the last eager run.  If parts of results ``moves``, backward passes start from those
+        that the unchanged program has, from now on."""
+        with reference.opened() as expected:
+            results = zip(calls_of(self._callables), expected.results, self._results, strict=False)
+            for (captured, _), one, other in results if moves else ():
+                if places := places_of(one, other):
+                    captured.ends = [places[path] for path in one.outputs]
+        if moves and any(captured.ends is not None for captured in self._callables):
+            self._results = self._eager()
+        return compare(reference, self._results, True, moves)
 
     def exact(self, reference: Reference, double: bool) -> Compared | None:
         """Runs each call eager in higher precision, if that is possible."""
         results = self._exact(double)
         return None if isinstance(results, str) else compare_exact(reference, results)
-
-    def executed(self, watched: tuple[str, ...]) -> dict[str, RanCode]:
-        """Runs each call eager.  Returns the code that they run."""
-        with ExecutedCode(watched).noted(closely=True) as executed:
-            self._eager()
-        return executed.found()
 
     def _eager(
         self, nudge: int = 0, calls: Iterable[tuple[CapturedCallable, CapturedCall]] | None = None
@@ -407,35 +374,33 @@ class CallRuns:
         """Runs each call compiled and recorded: once, then in a row of calls, then once more, of long calls the last
         alone.  Unless ``patient``, it ends where a first call fails.  What follows is not recorded."""
         cold: list[CallResult] = []
-        firsts: list[CallResult] = []
-        waited, began = waited_for_core(), time.perf_counter()
+        alone, began = unloaded_time(), time.perf_counter()
         for captured, call in calls_of(self._callables):
             cold.append(run_compiled_call(captured, call))
             if cold[-1].failure is not None and not patient:
                 self._stop_recording()
                 return CompiledResult(failure=cold[-1].failure)
-            if call is captured.calls[0]:
-                firsts.append(cold[-1])
         size = SHORT_SEQUENCE if long else SEQUENCE
         rows = [_row(captured, size) for captured in self._callables]
-        steady = list(cold)
-        for number, (captured, call) in enumerate(calls_of(self._callables)):
-            if not long or call is captured.calls[-1]:
-                steady[number] = run_compiled_call(captured, call)
+        pairs = list(zip(calls_of(self._callables), cold, strict=True))
+        steady = [
+            run_compiled_call(captured, call) if not long or call is captured.calls[-1] else one
+            for (captured, call), one in pairs
+        ]
         self._stop_recording()
         calls = len(cold) + sum(now is not then for now, then in zip(steady, cold, strict=True))
+        its = [(call is captured.calls[0], one.seconds + one.backward_seconds) for (captured, call), one in pairs]
         # The seconds that the first calls and the rows took longer than those of a row that compiled nothing.
-        compiling = sum(one.seconds + one.backward_seconds for one in cold)
+        compiling = sum(seconds for _, seconds in its)
         for captured, row in zip(self._callables, rows, strict=True):
-            calm = [seconds for seconds, compiles in row if not compiles]
-            compiling += sum(seconds for seconds, _ in row)
-            compiling -= (len(captured.calls) + size) * statistics.median(calm or [0.0])
+            calm = statistics.median([seconds for seconds, compiles in row if not compiles] or [0.0])
+            compiling += sum(seconds for seconds, _ in row) - (len(captured.calls) + size) * calm
         return CompiledResult(
             compared=tuple(compare(reference, one, False) for one in (cold, steady)),
             calls_each=calls / len(self._callables) + size,
-            first_call_seconds=sum(one.seconds + one.backward_seconds for one in firsts),
+            first_call_seconds=sum(seconds for is_first, seconds in its if is_first),
             compiling_seconds=max(0.0, compiling),
-            busy=waited_for_core() - waited > BUSY * (time.perf_counter() - began),
+            busy=unloaded_time() - alone < (1 - BUSY) * (time.perf_counter() - began),
             endless=all(compiles for row in rows for _, compiles in row[size // 2 :]),
         )
 
@@ -448,23 +413,20 @@ def _row(captured: CapturedCallable, size: int) -> list[tuple[float, int]]:
     for number in range(size):
         if number:
             put_values_back(captured)
-        row.append(_call_in_row(captured, captured.calls[number % len(captured.calls)]))
+        call = captured.calls[number % len(captured.calls)]
+        mark_step()
+        wait_for_device()
+        began = time.perf_counter()
+        with CompileClock() as compiles:
+            with call.modes.set(), contextlib.suppress(Exception):
+                result = captured.compiled(*call.args, **call.kwargs)
+                if captured.backward:
+                    torch.autograd.backward(*projections(result))
+                del result
+            wait_for_device()
+        row.append((time.perf_counter() - began, compiles.count))
     put_back(captured, captured.calls[0])
     return row
-
-
-def _call_in_row(captured: CapturedCallable, call: CapturedCall) -> tuple[float, int]:
-    mark_step()
-    wait_for_device()
-    began = time.perf_counter()
-    with CompileClock() as compiles:
-        with call.modes.set(), contextlib.suppress(Exception):
-            result = captured.compiled(*call.args, **call.kwargs)
-            if captured.backward:
-                torch.autograd.backward(*projections(result))
-            del result
-        wait_for_device()
-    return time.perf_counter() - began, compiles.count
 
 
 def run_call(
@@ -475,7 +437,8 @@ def run_call(
     backward = backward and call.modes.grad and not call.modes.inference
     sampled = varied or call is not captured.calls[0]
     snapshots = captured.snapshots_of(call)
-    return result_of(lambda: run(*call.args, **call.kwargs), backward, snapshots, sampled, captured.backward)
+    hooks, ends = captured.backward, captured.ends
+    return result_of(lambda: run(*call.args, **call.kwargs), backward, snapshots, sampled, hooks, ends)
 
 
 def run_compiled_call(

@@ -12,7 +12,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -131,6 +131,8 @@ class CapturedCallable:
     """The module that ``torch.compile`` returned, if it was given one."""
     instead: Callable[..., object] | None = None
     """The callable that the program's own calls run, while its loop is timed."""
+    ends: Sequence[str] | None = None
+    """The paths of the parts of its result from which the backward pass starts, if not all."""
     passed: bool = False
     """It is not waited for: there are too many callables, or it runs within another one."""
 
@@ -194,7 +196,7 @@ class LaterCalls:
         self._kinds: set[str] = set()
         self._looked = 0
         self._hooked: dict[int, set[str]] = {}
-        """The modules with hooks at the first look, by the number of the callable."""
+        """The modules with hooks or in place of others at the first look, by the number of the callable."""
         self._until: float | None = None
 
     def look(
@@ -207,19 +209,24 @@ class LaterCalls:
             return False
         self._looked += 1
         given = ObjectWalk({"args": args, "kwargs": kwargs}, {})
-        plains = {path: value for path, value in state.plains_now().items() if path in state.setters}
+        walk = state.walk_again()
+        plains = {path: value for path, value in walk.plains.items() if path in state.setters}
         sizes = {path: _layout(tensor) for path, tensor in given.tensors.items()}
-        hooked = {path for path, one in state.walk.layers.items() if one._forward_hooks or one._forward_pre_hooks}
+        own = state.walk
+        layers = ((path, one, own.layers[path]) for path, one in walk.layers.items() if path in own.layers)
+        hooked = {path for path, one, was in layers if one is not was or one._forward_hooks or one._forward_pre_hooks}
         new_hooks = sorted(hooked - self._hooked.setdefault(number, hooked))
+        both = [path for path in own.tensors if path in walk.tensors]
+        turned = [path for path in both if (path in walk.grads) != (path in own.grads)]
         # Numbers that each call changes are of one kind.
         flags = {path: value for path, value in plains.items() if isinstance(value, (bool, str))}
         modes = asdict(Modes.now())
-        kind = repr((number, given.plains, sizes, flags, modes, new_hooks))
+        kind = repr((number, given.plains, sizes, flags, modes, new_hooks, turned))
         is_new = kind not in self._kinds
         self._kinds.add(kind)
         other = {path: value for path, value in plains.items() if value != state.plains.get(path)}
         self._last = {"callable": number, "args": args, "kwargs": kwargs, "plains": other, "values": {}}
-        self._last |= {"modes": modes, "hooked": new_hooks}
+        self._last |= {"modes": modes, "hooked": new_hooks, "turned": turned}
         if is_new or self._looked <= FIRST_LATER or not self._looked & (self._looked - 1):
             values = state.now().values
             if sum(value.nbytes for value in values.values()) <= MOST_BYTES:

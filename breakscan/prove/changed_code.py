@@ -52,6 +52,15 @@ def changed_code_ran(after: str, lines: SourceMap, executed: Collection[int]) ->
     return any(span.ran_in(executed) for span in changed) or not any(span.in_function for span in changed)
 
 
+def lines_around(after: str, changed: Set[int], executed: Collection[int]) -> set[int]:
+    """The changed lines of a new text in the functions, and at the top level, of which other lines are executed."""
+    outline = Outline(ast.parse(after))
+    nodes = {line: getattr(outline.function_at(line), "node", None) for line in {*changed, *executed}}
+    # The line of a definition runs where the function does not.
+    began = {nodes[line] for line in executed if (node := nodes[line]) is None or line >= node.body[0].lineno}
+    return {line for line in changed if nodes[line] in began}
+
+
 def _innermost(text: str, changed: Set[int]) -> list[_Span]:
     """The statements of which a line has changed.  Of two nested ones, the inner one counts."""
     spans = [span for span in _spans(ast.parse(text)) if not changed.isdisjoint(range(span.first, span.last + 1))]

@@ -1,10 +1,9 @@
 """Decides whether the results of two runs are equal: outputs, gradients, changes of state, random numbers, exceptions.
 
-Types, shapes, integers, bools, memory, order and exceptions must be the same.  Floating-point numbers are rounded, most
-of all by TF32 and bfloat16, and atomic additions round them otherwise each time.  So a tensor may be as far from that
-of the unchanged program as further runs of it are (its noise), or as far from a run in higher precision as that of the
-unchanged program is itself, by the rules of PyTorch's own accuracy harness (``torch._dynamo.utils.same``).  Errors that
-are as small as rounding show where both programs run in higher precision: there, they must agree.
+Floating-point numbers are rounded, most of all by TF32 and bfloat16, and atomic additions round them otherwise each
+time.  So a tensor may be as far from that of the unchanged program as further runs of it are (its noise), or as far
+from a run in higher precision as that of the unchanged program is itself, by the rules of PyTorch's own accuracy
+harness (``torch._dynamo.utils.same``); where both programs run in higher precision, they must agree.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from breakscan.prove.call_result import NO_GRADIENT, NUMBERS, SAMPLE, CallResult, sample_positions
 from breakscan.prove.object_walk import CACHE_INFO
@@ -77,10 +76,8 @@ STRUCTURE = frozenset({Change.RAISES, Change.NO_BACKWARD, Change.DTYPE, Change.S
 @dataclass(frozen=True, slots=True)
 class ResultDifference:
     """``was`` belongs to the result that counts as correct, ``now`` to the other one; None where there is nothing.
-
     ``path`` names the value (or a list of generators), ``at`` the worst element, ``size`` its error, ``allowed`` the
-    tolerance.  ``call`` counts from 0; ``message`` is that of the exception.
-    """
+    tolerance.  ``call`` counts from 0; ``message`` is that of the exception."""
 
     part: Part
     change: Change
@@ -155,8 +152,7 @@ class Distance:
         return self.rms <= factor * usual.rms and self.worst <= FARTHEST * usual.worst
 
 
-@dataclass(frozen=True)
-class Noise:
+class Noise(NamedTuple):
     """The distance of a value of the unchanged program from itself in further runs: eager, compiled, or ``exact``."""
 
     part: Part
@@ -167,10 +163,8 @@ class Noise:
 
 
 class Expected:
-    """The results of the unchanged program, call by call, with which others are compared.
-
-    ``exact`` are those in higher precision.  Noise is by path: that of all calls counts for each.
-    """
+    """The results of the unchanged program, call by call, with which others are compared; ``exact`` are those in
+    higher precision.  Noise is by path: that of all calls counts for each."""
 
     def __init__(self, results: Sequence[CallResult], exact: Sequence[CallResult] | None = None) -> None:
         self.results = results
@@ -179,6 +173,8 @@ class Expected:
         """True if parts of results may be at other places, as the code that reads them has changed, too."""
         self.seen: dict[tuple[Part, str], Distance] = {}
         """The distances of what was compared last."""
+        self.is_loose = False
+        """Something of it differs by more than float32 rounds, which noise, a narrow type or larger values allow."""
         self._noise: dict[tuple[Part, str], Distance] = {}
         self._exact_noise: dict[tuple[Part, str], Distance] = {}
         self._own: dict[tuple[Part, str], Distance] = {}
@@ -202,9 +198,8 @@ class Expected:
     def know(self, noise: Iterable[Noise]) -> None:
         """Replaces the noise."""
         self._noise, self._exact_noise = {}, {}
-        for one in noise:
-            of_kind = self._exact_noise if one.exact else self._noise
-            _widen(of_kind, one.part, one.path, Distance(one.rms, one.worst))
+        for part, path, rms, worst, exact in noise:
+            _widen(self._exact_noise if exact else self._noise, part, path, Distance(rms, worst))
 
     def distances(self, exact: bool = False) -> list[Noise]:
         """The distances of what was compared last, in higher precision if ``exact``."""
@@ -236,7 +231,7 @@ class Expected:
 
     def differences(self, runs: Sequence[CallResult], eager: bool) -> list[ResultDifference]:
         """The differences of results of another program, or of the compiled one unless ``eager``."""
-        self.seen = {}
+        self.seen, self.is_loose = {}, False
         if len(self.results) != len(runs):
             return [ResultDifference(Part.CALLS, Change.CALL_COUNT, was=str(len(self.results)), now=str(len(runs)))]
         return [
@@ -276,9 +271,8 @@ class Expected:
         self, one: CallResult, other: CallResult, exact: CallResult, eager: bool
     ) -> Iterator[ResultDifference]:
         if one.error != other.error:
-            yield ResultDifference(
-                Part.EXCEPTION, Change.RAISES, was=one.error, now=other.error, message=other.error_text
-            )
+            error = other.error_text
+            yield ResultDifference(Part.EXCEPTION, Change.RAISES, was=one.error, now=other.error, message=error)
             return
         if self.moves:
             other = _at_places_of(one, other)
@@ -299,66 +293,68 @@ class Expected:
             if one.others.get(path) == other.others.get(path):
                 yield from _unlike(Part.OUTPUT, Change.ALIAS, path, one.aliases, other.aliases)
                 yield from _unlike(Part.OUTPUT, Change.STRIDES, path, one.strides, other.strides)
-        for path, owner in other.aliases.items():
+        for path in filter(other.changed.__contains__, other.aliases):
             # A copy more is harmless.
-            if path in other.changed and one.aliases.get(path) != owner:
-                yield ResultDifference(Part.STATE, Change.ALIAS, path, one.aliases.get(path), owner)
-        changed = {*one.changed, *one.changes, *other.changed, *other.changes}
-        for path in sorted(one.replaced ^ other.replaced) if eager else ():
-            # Where it is changed in place, others that hold it see that.
-            if any(its == path or its.startswith(f"{path}[") for its in changed):
-                was, now = (None if path in each.replaced else FORMER for each in (one, other))
-                yield ResultDifference(Part.STATE, Change.ALIAS, path, was, now)
-        for path in {**one.outside, **other.outside} if eager else ():
-            yield from _unlike(Part.OUTSIDE, Change.TEXT, path, one.outside, other.outside)
+            yield from _unlike(Part.STATE, Change.ALIAS, path, one.aliases, other.aliases)
+        if eager:
+            changed = {*one.changed, *one.changes, *other.changed, *other.changes}
+            for path in sorted(one.replaced ^ other.replaced):
+                # Where it is changed in place, others that hold it see that.
+                if any(its == path or its.startswith(f"{path}[") for its in changed):
+                    was, now = (None if path in each.replaced else FORMER for each in (one, other))
+                    yield ResultDifference(Part.STATE, Change.ALIAS, path, was, now)
+            for path in {**one.outside, **other.outside}:
+                yield from _unlike(Part.OUTSIDE, Change.TEXT, path, one.outside, other.outside)
         if drawn := [name for name in one.rng if one.rng[name] != other.rng.get(name)]:
             yield ResultDifference(Part.RANDOM, Change.DRAWN, path=",".join(drawn))
 
     def _of_part(
         self, part: Part, one: CallResult, other: CallResult, exact: CallResult, eager: bool
     ) -> Iterator[ResultDifference]:
-        was, now = (_tensors(result, part) for result in (one, other))
-        for path in dict.fromkeys([*was, *now]):
-            if path in was and path in now:
-                if _becomes_tensor(one, other, part, path):
-                    yield ResultDifference(part, Change.NUMBER, path, _texts(one, part)[path], _dtype(now[path]))
-                elif was[path].dtype != now[path].dtype:
-                    # Python types say so themselves.
-                    if _texts(one, part).get(path) == _texts(other, part).get(path):
-                        yield ResultDifference(part, Change.DTYPE, path, _dtype(was[path]), _dtype(now[path]))
-                    continue
-                if found := self._of_tensor(part, path, one, other, exact, eager):
-                    yield found
-            # Of outputs, the texts have all paths.
-            elif part is not Part.OUTPUT:
-                change = Change.NEW if path in now else Change.MISSING
-                yield ResultDifference(part, change, path, _only(was.get(path)), _only(now.get(path)))
+        was, now = _tensors(one, part), _tensors(other, part)
+        for path in {**was, **now}:
+            if path not in was or path not in now:
+                # Of outputs, the texts have all paths.
+                if part is not Part.OUTPUT:
+                    change = Change.NEW if path in now else Change.MISSING
+                    yield ResultDifference(part, change, path, _only(was.get(path)), _only(now.get(path)))
+                continue
+            if _becomes_tensor(one, other, part, path):
+                yield ResultDifference(part, Change.NUMBER, path, _texts(one, part)[path], _dtype(now[path]))
+            elif was[path].dtype != now[path].dtype:
+                # Python types say so themselves.
+                if _texts(one, part).get(path) == _texts(other, part).get(path):
+                    yield ResultDifference(part, Change.DTYPE, path, _dtype(was[path]), _dtype(now[path]))
+                continue
+            shape, other_shape = one.shape(path, was[path]), other.shape(path, now[path])
+            if shape != other_shape:
+                yield ResultDifference(part, Change.SHAPE, path, shape_of(shape), shape_of(other_shape))
+            elif found := self._of_tensor(part, path, one, now[path], _tensors(exact, part).get(path), eager):
+                yield found
 
     def _of_tensor(
-        self, part: Part, path: str, result: CallResult, other_result: CallResult, exact_result: CallResult, eager: bool
+        self, part: Part, path: str, result: CallResult, other: Tensor, exact: Tensor | None, eager: bool
     ) -> ResultDifference | None:
-        """The difference of a tensor; None where it counts as equal."""
-        one, other = (_tensors(each, part)[path] for each in (result, other_result))
-        shape, other_shape = result.shape(path, one), other_result.shape(path, other)
-        if shape != other_shape:
-            return ResultDifference(part, Change.SHAPE, path, shape_of(shape), shape_of(other_shape))
-        exact = _tensors(exact_result, part).get(path)
+        """The difference of a tensor of the same shape; None where it counts as equal."""
+        one = _tensors(result, part)[path]
         exact = exact if exact is not None and exact.shape == one.shape else None
         is_number = _is_number(result, part, path)
         tolerance = _tolerance(other if is_number else one, STRICT if eager else TOLERANCES, is_number)
         distance = Distance.between(one, other, tolerance, self._absolute(part, one, exact, tolerance))
         _widen(self.seen, part, path, distance)
+        if distance.worst and not self.is_loose:
+            self.is_loose = not distance.worst <= STRICT["torch.float32"] * root_mean_square(one)
         if distance.close:
             return None
         own, noise = self._own.get((part, path)), self._noise.get((part, path))
         is_usual = distance.is_like(noise, one) or (
             exact is not None and own is not None and Distance.between(exact, other).is_like(own, one)
         )
+        if is_usual and _is_rounded(one):
+            return None
         found = _at(part, path, result, one, other, distance, tolerance)
-        if not is_usual or _is_rounded(one):
-            return None if is_usual else found
-        flipped = max(usual.rms**2 for usual in (own, noise) if usual is not None)
-        is_tie = part is Part.OUTPUT and flipped <= FLIPPED
+        flipped = max((usual.rms**2 for usual in (own, noise) if usual is not None), default=1.0)
+        is_tie = is_usual and part is Part.OUTPUT and flipped <= FLIPPED
         return replace(found, change=Change.TIE) if is_tie else found
 
 
@@ -386,8 +382,7 @@ def _on_gpu(tensor: Tensor) -> Tensor:
 
 
 def _tensors(result: CallResult, part: Part) -> Mapping[str, Tensor]:
-    tensors: Mapping[str, Tensor] = getattr(result, _TENSORS[part])
-    return tensors
+    return cast("Mapping[str, Tensor]", getattr(result, _TENSORS[part]))
 
 
 def _pairs(
@@ -416,48 +411,42 @@ def _is_number(result: CallResult, part: Part, path: str) -> bool:
     return _texts(result, part).get(path) in NUMBERS
 
 
-def _at_places_of(one: CallResult, other: CallResult) -> CallResult:
-    """The other result with what it returns at the paths of equal tensors of the first one, and nothing else."""
+def places_of(one: CallResult, other: CallResult) -> dict[str, str]:
+    """The paths at which another result, of other parts, has those of the first one: equal tensors, at the same path if
+    they can be, and texts.  Empty if one is missing."""
     places: dict[str, str] = {}
-    for path, tensor in one.outputs.items():
-        alike = (
-            its for its, held in other.outputs.items() if held.shape == tensor.shape and its not in places.values()
-        )
+    for path, tensor in one.outputs.items() if one.others.keys() != other.others.keys() else ():
+        left = (its for its in (path, *other.outputs) if its in other.outputs and its not in places.values())
+        alike = (its for its in left if other.outputs[its].shape == tensor.shape)
         near = (its for its in alike if torch.allclose(_wide(other.outputs[its]), _wide(tensor), 0.01, 0.01, True))
         places[path] = next(near, "")
-    if one.others.keys() == other.others.keys() or "" in places.values() or places.keys() != one.others.keys():
+    texts = {path for path in one.others.keys() - places.keys() if not any(its.startswith(path) for its in places)}
+    return {} if "" in places.values() or texts - other.others.keys() else places | {path: path for path in texts}
+
+
+def _at_places_of(one: CallResult, other: CallResult) -> CallResult:
+    """The other result with what it returns at the paths of the first one, and nothing else."""
+    if not (places := places_of(one, other)):
         return other
-
-    def moved(parts: dict[str, _Of]) -> dict[str, _Of]:
-        return {path: parts[its] for path, its in places.items() if its in parts}
-
-    return replace(
-        other,
-        outputs=moved(other.outputs),
-        others=moved(other.others),
-        aliases=moved(other.aliases),
-        strides=moved(other.strides),
-    )
-
-
-_Of = TypeVar("_Of")
+    moved: dict[str, Any] = {"others": {path: text for path, text in one.others.items() if path not in places}}
+    for kind in ("outputs", "others", "aliases", "strides"):
+        held = getattr(other, kind)
+        moved[kind] = moved.get(kind, {}) | {path: held[its] for path, its in places.items() if its in held}
+    return replace(other, **moved)
 
 
 def _of_texts(one: CallResult, other: CallResult) -> Iterator[ResultDifference]:
     """Differences of texts and types, unless those of tensors say so."""
     for part in (Part.OUTPUT, Part.STATE):
         was, now = _texts(one, part), _texts(other, part)
-        for path in dict.fromkeys([*was, *now]):
+        for path in {**was, **now}:
             before, after = was.get(path), now.get(path)
             if before == after or _becomes_tensor(one, other, part, path):
                 continue
-            if part is Part.STATE:
-                if (path in one.changed) is (path in other.changed):
-                    yield ResultDifference(part, Change.TEXT, path, before, after)
-            elif before is None or after is None:
-                yield ResultDifference(part, Change.NEW if before is None else Change.MISSING, path, before, after)
-            else:
-                yield ResultDifference(part, Change.TEXT, path, before, after)
+            if part is Part.STATE and (path in one.changed) is not (path in other.changed):
+                continue
+            change = Change.NEW if before is None else Change.MISSING if after is None else Change.TEXT
+            yield ResultDifference(part, Change.TEXT if part is Part.STATE else change, path, before, after)
 
 
 def _unlike(
@@ -507,14 +496,11 @@ def _at(
     if path in result.shapes:
         # After the sample come figures of the whole.
         rest, shape = (int(sample_positions(math.prod(shape))[rest]), shape) if rest < SAMPLE else (0, ())
-    place: list[int] = []
-    for size in reversed(shape):
-        place.insert(0, rest % size)
-        rest //= size
+    place = tuple(map(int, torch.unravel_index(torch.tensor(rest), shape)))
     was, now = (_number(tensor.flatten()[distance.at].item()) for tensor in (one, other))
     if not _is_rounded(one):
-        return ResultDifference(part, Change.ELEMENT, path, was, now, tuple(place))
-    return ResultDifference(part, Change.ERROR, path, was, now, tuple(place), distance.worst, tolerance)
+        return ResultDifference(part, Change.ELEMENT, path, was, now, place)
+    return ResultDifference(part, Change.ERROR, path, was, now, place, distance.worst, tolerance)
 
 
 def _only(tensor: Tensor | None) -> str | None:

@@ -46,11 +46,11 @@ Block = Callable[[int], BlockTime]
 
 
 class Unsteady(Exception):
-    """The block with this ``name`` compiles again and again while it is timed."""
+    """The block with this name compiles again and again while it is timed."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        self.name = name
+    @property
+    def name(self) -> str:
+        return str(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +78,9 @@ class Rounds:
     disturbed: bool = False
 
     def ratio(self, other: str, *references: str, certainty: float = 0.95) -> Ratio:
-        """The speed ratio of the other to the references, from pairs of blocks of one round.
-
-        The references are not averaged first: the mean of two noisy times tends to be longer than one of them.  The
-        interval is that of bootstrap samples of the rounds; at a ``certainty`` of 1 it holds them all.
-        """
+        """The speed ratio of the other to the references, from pairs of blocks of one round: the mean of two noisy
+        times tends to be longer than one of them.  The interval is that of bootstrap samples of the rounds; at a
+        ``certainty`` of 1 it holds them all."""
         rounds = [[self.seconds[name][at] / time for name in references] for at, time in enumerate(self.seconds[other])]
         source = random.Random(0)
         medians = sorted(statistics.median(chain(*source.choices(rounds, k=len(rounds)))) for _ in range(DRAWS))
@@ -90,14 +88,10 @@ class Rounds:
         return Ratio(statistics.median(chain(*rounds)), medians[left_out], medians[-1 - left_out], self.disturbed)
 
     def is_sharp(self) -> bool:
-        """Return True if more rounds would add little.
-
-        Only the widths of the intervals decide that, not their positions. Otherwise, measuring would go on until it
-        gives the desired result.
-        """
+        """Return True if more rounds would add little.  Were it not for the widths of intervals alone, measuring would
+        go on until it gives the desired result."""
         first, *others = self.seconds
-        intervals = [self.ratio(other, first) for other in others]
-        return all(one.high < SHARP * one.low for one in intervals)
+        return all(one.high < SHARP * one.low for one in (self.ratio(other, first) for other in others))
 
 
 Decided = Callable[[Rounds], bool]
@@ -109,13 +103,10 @@ def interleave(
     longest: float = LONGEST,
     decided: Decided = lambda _: False,
 ) -> Rounds:
-    """Times steps in turns.  ``seconds`` is about the time of a step of each, ``longest`` the limit for all rounds
-    together.  No more rounds are run than :data:`ROUNDS` where those are ``decided`` by all bootstrap samples: that is
-    far more certain than an interval of 95%, so it may be asked after every few rounds.
-
-    Rounds with a disturbed block do not count, unless there are too few others.  Raises Unsteady where one compiles in
-    its blocks for the third time.
-    """
+    """Times steps in turns.  ``seconds`` is about the time of a step of each, ``longest`` the limit for all rounds.
+    They end where all bootstrap samples ``decided``: that is far more certain than an interval of 95%, so it may be
+    asked after every few.  Rounds with a disturbed block do not count, unless there are too few others.  Raises
+    Unsteady where one compiles in its blocks for the third time."""
     counts = {name: max(1, round(BLOCK / max(seconds[name], 1e-7))) for name in blocks}
     calm: list[dict[str, float]] = []
     rough: list[dict[str, float]] = []
@@ -137,8 +128,8 @@ def interleave(
             if spoilt[name] > 2:
                 raise Unsteady(name)
         if not late:
-            is_rough = any(one.disturbed for one in times.values())
-            (rough if is_rough else calm).append({name: times[name].seconds for name in blocks})
+            kind = rough if any(one.disturbed for one in times.values()) else calm
+            kind.append({name: times[name].seconds for name in blocks})
     return _rounds(calm) if len(calm) >= FEWEST_ROUNDS else _rounds([*calm, *rough], disturbed=True)
 
 
@@ -148,11 +139,8 @@ def _rounds(found: Sequence[Mapping[str, float]], disturbed: bool = False) -> Ro
 
 def ratio_of_processes(ratios: Sequence[Ratio]) -> Ratio:
     """The geometric mean of processes that did the same, and an interval that holds those of all; of
-    :data:`ENOUGH_PROCESSES`, their median and its interval.
-
-    See Kalibera and Jones, "Rigorous benchmarking in reasonable time" (2013), on why processes have to be repeated,
-    and not rounds alone.
-    """
+    :data:`ENOUGH_PROCESSES`, their median and its interval.  See Kalibera and Jones, "Rigorous benchmarking in
+    reasonable time" (2013), on why processes have to be repeated, and not rounds alone."""
     if len(ratios) >= ENOUGH_PROCESSES:
         medians = sorted(one.median for one in ratios)
         end = 1 if len(ratios) > 8 else 0
@@ -167,11 +155,8 @@ def ratio_of_processes(ratios: Sequence[Ratio]) -> Ratio:
 
 
 def repeated(claim: Ratio, same: Ratio, again: Callable[[], Ratio]) -> Ratio:
-    """A claim that is close, measured in up to :data:`PROCESSES`.
-
-    By chance, one process of three that do the same can be faster than both others. No more are run once one does not
-    show the claim, or where they take too long.
-    """
+    """A claim that is close, measured in up to :data:`PROCESSES`: one of three that do the same can be faster than both
+    others by chance.  No more are run once one does not show the claim, or where they take too long."""
     found = [claim]
     until = time.monotonic() + LONGEST
     while claim.low < CLOSE and len(found) < PROCESSES and is_faster(found[-1], same) and time.monotonic() < until:
@@ -208,10 +193,8 @@ def race(workers: Mapping[str, Worker], kind: StepKind, longest: float) -> Round
 
 
 def next_to_eager(worker: Worker, longest: float, same: Ratio) -> Rounds:
-    """Times the compiled steps of a worker that is prepared next to eager ones, for ``longest`` seconds at most. By how
-    much something is slower than eager is not worth more of them. ``same`` is the ratio of two eager processes. Raises
-    Unsteady and WorkerError.
-    """
+    """Times the compiled steps of a worker next to eager ones, for ``longest`` seconds at most: by how much they are
+    slower is not worth more.  ``same`` is the ratio of two eager processes.  Raises Unsteady and WorkerError."""
     seconds = {kind.value: worker.prepare(kind) for kind in (StepKind.COMPILED, StepKind.EAGER)}
     blocks: dict[str, Block] = {kind: functools.partial(worker.block, kind=StepKind(kind)) for kind in seconds}
 

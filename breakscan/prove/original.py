@@ -7,6 +7,7 @@ import contextlib
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -15,7 +16,7 @@ from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.from_processes import explain_processes
 from breakscan.explanation.function_values import observations_of
 from breakscan.model.observations import Observations
-from breakscan.prove.call_runs import LONG, CallRuns, Compared, CompiledResult, EagerRun, Reference
+from breakscan.prove.call_runs import LONG, CallRuns, Compared, CompiledResult, Reference
 from breakscan.prove.candidate import UNCHANGED, Candidate
 from breakscan.prove.compiled_parts import CompiledParts, PartRun
 from breakscan.prove.equal import MEMORY, NOTED, STRUCTURE, Change, Noise, Part, ResultDifference
@@ -102,10 +103,14 @@ class Original:
 
     ``unrepeatable`` is the first result that does not repeat itself in further runs, or the first value that the second
     process does not take over.  ``unlike`` are Python numbers and texts of results that do not, such as a time: they
-    are not compared.  ``prints_same`` says that the calls print the same each time."""
+    are not compared.  ``prints_same`` says that the calls print the same each time.  ``is_long``: they take so long
+    that not all are repeated.  Further ``processes`` end with these two."""
 
-    def __init__(self, workers: Workers, first: Worker, second: Worker, about: Description) -> None:
+    def __init__(
+        self, workers: Workers, first: Worker, second: Worker, about: Description, processes: contextlib.ExitStack
+    ) -> None:
         self.workers = workers
+        self.processes = processes
         self.first = first
         self.second = second
         self.about = about
@@ -117,15 +122,20 @@ class Original:
         first.ask(CallRuns.save, self._values)
         self.reference = self.eager_reference = Reference(str(first.folder / "expected.pt"))
         """The second has the noise of eager runs alone."""
-        self.run = first.ask(CallRuns.reference, self.reference.path)
-        self._is_long = self.run.first_seconds > LONG
-        if problems := self.hand_over(second):
+        problems = self.hand_over(second)
+        with ThreadPoolExecutor(1) as pool:
+            again = pool.submit(second.ask, CallRuns.eager, {})
+            self.run = first.ask(CallRuns.reference, self.reference.path)
+            again.result()
+        self.is_long = self.run.first_seconds > LONG
+        if problems:
             self.unrepeatable = problems[0]
             return
-        self._repeat(second)
+        self._note_repeated(second.ask(CallRuns.compare, self.reference))
         if self.reference.noise:
             # One run may come close by chance.
-            self._repeat(first)
+            first.ask(CallRuns.eager, {})
+            self._note_repeated(first.ask(CallRuns.compare, self.reference))
             if (exact := self._exact(second)) is not None:
                 self._add(exact.distances)
         self.eager_reference = self.reference
@@ -190,12 +200,11 @@ class Original:
 
     def run_compiled(self, worker: Worker, patient: bool = True) -> CompiledResult:
         """Runs the calls of a worker compiled."""
-        return worker.ask(CallRuns.compiled, self.reference, patient, self._is_long)
+        return worker.ask(CallRuns.compiled, self.reference, patient, self.is_long)
 
-    def run_eager(self, worker: Worker, outside: Mapping[str, Iterable[int]]) -> EagerRun:
-        """Runs the calls of a worker eager. ``outside`` has the changed lines that ran outside of the calls."""
-        run = worker.ask(CallRuns.eager, self.reference, {path: tuple(lines) for path, lines in outside.items()})
-        return replace(run, compared=self._comparable(run.compared))
+    def eager_differences(self, worker: Worker, moves: bool | None = None) -> Compared:
+        """Compares the last eager run of a worker. ``moves``: its results may have their parts at other places."""
+        return self._comparable(worker.ask(CallRuns.compare, self.reference, moves))
 
     def exact_differences(self, worker: Worker) -> tuple[ResultDifference, ...] | None:
         """The differences of a worker of a changed program in higher precision; None if not both can be run in it."""
@@ -206,9 +215,9 @@ class Original:
         """Compares the last eager run of a worker again, with more noise: how far the last digit of the inputs moves
         the results, as if an element is on the other side of a step."""
         for seed in range(self._nudged, NUDGES):
-            self._add(self.second.ask(CallRuns.nudged, self.reference, seed + 1, self._is_long))
+            self._add(self.second.ask(CallRuns.nudged, self.reference, seed + 1, self.is_long))
             self._nudged = seed + 1
-        return self._comparable(worker.ask(CallRuns.compare_again, self.reference))
+        return self.eager_differences(worker)
 
     def differences(self, worker: Worker, result: CompiledResult) -> list[ResultDifference]:
         """The differences of compiled results of a changed program."""
@@ -235,8 +244,7 @@ class Original:
     def _add(self, distances: Iterable[Noise]) -> None:
         self.reference = replace(self.reference, noise=(*self.reference.noise, *distances))
 
-    def _repeat(self, worker: Worker) -> None:
-        compared = worker.ask(CallRuns.eager, self.reference, {}).compared
+    def _note_repeated(self, compared: Compared) -> None:
         self._add(compared.distances)
         self.prints_same = self.prints_same and compared.printed is None
         for one in compared.unlike:
@@ -290,7 +298,7 @@ def running_original(workers: Workers, ahead: Candidate | None = None) -> Iterat
             workers.server.check_compiler()
         if ahead is not None:
             workers.ahead = ahead, stack.enter_context(workers.start(ahead))
-        original = Original(workers, first, second, about)
+        original = Original(workers, first, second, about, stack)
         if workers.ahead is not None:
             with contextlib.suppress(WorkerError):
                 # It takes no core from what is compiled next.

@@ -13,13 +13,13 @@ from pathlib import Path
 
 from breakscan.fix.result import EXCEPTIONS, Effect, effects_of
 from breakscan.prove.call_runs import CallRuns
-from breakscan.prove.candidate import Candidate
+from breakscan.prove.candidate import UNCHANGED, Candidate
 from breakscan.prove.changed_code import UnseenCode, UnseenKind, replaced_tests, set_elsewhere, statement_around, unrun
 from breakscan.prove.equal import Change, Part, ResultDifference
 from breakscan.prove.observation import Observation, ObservationKind, other_calls
 from breakscan.prove.original import Original
 from breakscan.prove.proof import VariedDifference
-from breakscan.prove.protocol import RanCode, Variation, VariedCall, span_of
+from breakscan.prove.protocol import Description, RanCode, Variation, VariedCall, span_of
 from breakscan.prove.varied_calls import VariedCalls
 from breakscan.prove.worker import OutOfTime, Worker, WorkerError
 from breakscan.source.module import SourceProblem, decode_source, read_source
@@ -54,67 +54,86 @@ LONGEST = 6.0
 
 
 def _of_kinds(calls: Iterable[VariedCall]) -> list[tuple[VariedCall, ...]]:
-    """The calls, kind by kind: a process that ends takes the others of a kind along."""
+    """The first call of each kind, as there may be no time for all, then the others, kind by kind: a process that ends
+    takes those of a kind along."""
     groups: dict[Variation, list[VariedCall]] = {}
     for call in calls:
         groups.setdefault(call.kind, []).append(call)
-    return [tuple(group) for group in groups.values()]
+    parts = (group[part] for part in (slice(1), slice(1, None)) for group in groups.values())
+    return [tuple(part) for part in parts if part]
 
 
 class Probe:
-    """Starts the process, and ends it again. ``files`` are those that changes replace. ``problem`` says what it could
-    not show. An outcome that was not recorded counts as not seen."""
+    """Starts the process. ``files`` are those that changes replace. ``problem`` says what it could not show, ``done``
+    whether the calls were varied. An outcome that was not recorded counts as not seen."""
 
     def __init__(self, original: Original, files: Sequence[str]) -> None:
         self._original = original
         self.problem: Observation | None = None
         self._names = [one.name for one in original.about.callables]
         self._ran: list[Mapping[str, RanCode]] = []
-        self._varied: list[tuple[VariedCall, ...]] = []
-        self._folder = ""
-        texts = {path: (text, text) for path in files if (text := text_of(path)) is not None}
+        self._varied: dict[int, tuple[VariedCall, ...]] = {}
+        self._repeated: dict[VariedCall, tuple[ResultDifference, ...]] = {}
+        """The differences of the unchanged program from itself, in calls in which a change differs."""
+        self.done = False
+        self._texts = {path: text for path in files if (text := text_of(path)) is not None}
+        texts = {path: (text, text) for path, text in self._texts.items()}
+        start = original.workers.start(Candidate("", texts=texts), probes=True)
+        self._worker = original.processes.enter_context(start)
+        # Nobody waits for a program that is not needed.
+        original.processes.callback(lambda: None if self._about else self._worker.kill())
+        self._folder = str(self._worker.folder)
+        self._about: Description | None = None
+
+    def ready(self) -> None:
+        """Waits until the program has reached its later calls."""
+        with self._noting_problems():
+            self._about = self._about or self._worker.ready()
+
+    @contextlib.contextmanager
+    def _noting_problems(self) -> Iterator[None]:
         try:
-            with original.workers.start(Candidate("", texts=texts), probes=True) as worker:
-                self._folder = str(worker.folder)
-                self._ask(worker, {path: text for path, (text, _) in texts.items()})
+            yield
         except WorkerError as error:
             self.problem = Observation(ObservationKind.NOT_PROBED, error.first_line)
         except OutOfTime:
             self.problem = Observation(ObservationKind.VARIED_CUT)
 
-    def _ask(self, worker: Worker, texts: Mapping[str, str]) -> None:
-        about = worker.ready()
+    def _ask(self, about: Description, worker: Worker) -> None:
         other, problems = other_calls(about, self._original.about), self._original.hand_over(worker)
         if other or problems:
             self.problem = Observation(ObservationKind.NOT_PROBED, other or "", details=tuple(problems))
             return
-        self._ran += [about.ran, worker.ask(CallRuns.executed, tuple(texts))]
-        names = sorted(set().union(*map(set_elsewhere, texts.values())))
+        self._ran += [about.ran, worker.ask(CallRuns.eager, dict.fromkeys(self._texts, ()))[0]]
+        names = sorted(set().union(*map(set_elsewhere, self._texts.values())))
         left = LONGEST
-        for calls in _of_kinds(worker.ask(VariedCalls.plan, tuple(names), self._folder)):
+        for number, calls in enumerate(_of_kinds(worker.ask(VariedCalls.plan, tuple(names), self._folder))):
             try:
-                run = worker.ask(VariedCalls.probe, self._folder, self._original.reference, calls, left)
+                run = worker.ask(VariedCalls.probe, self._folder, number, calls, left)
             except WorkerError:
                 return
             left -= run.seconds
             self._ran.append(run.ran)
-            self._varied += [run.calls] if run.calls else []
-            if run.differences:
-                details = run.differences[0][:1]
-                self.problem = Observation(ObservationKind.VARIED_UNREPEATABLE, details=details)
+            self._varied |= {number: run.calls} if run.calls else {}
 
     def vary(
         self, candidate: Candidate, worker: Worker, ran: Mapping[str, RanCode]
     ) -> tuple[list[VariedDifference], list[UnseenCode]]:
         """Runs the varied calls in the process of a changed program, which cannot be relied on afterwards. ``ran`` is
         the code of it that ran until now. Returns the differences, and what no call ran."""
+        self.ready()
+        if not self.done and self._about is not None:
+            with self._noting_problems(), self._worker:
+                self._ask(self._about, self._worker)
+        self.done = True
         effects = effects_of(candidate.differences)
         found: list[VariedDifference] = []
+        others: dict[VariedCall, tuple[ResultDifference, ...]] = {}
         code = [ran]
         left = LONGEST
-        for calls in self._varied:
+        for number, calls in self._varied.items():
             try:
-                run = worker.ask(VariedCalls.compare, self._folder, self._original.reference, calls, left)
+                run = worker.ask(VariedCalls.compare, self._folder, number, self._original.reference, calls, left)
             except WorkerError as error:
                 found.append(VariedDifference(calls[0], self._names[calls[0].callable], error=error.first_line))
                 break
@@ -123,13 +142,32 @@ class Probe:
                 break
             left -= run.seconds
             code.append(run.ran)
-            for call, differences in zip(run.calls, run.differences, strict=True):
-                if differences:
-                    # One that the change does not state comes first.
-                    one = next((one for one in differences if not is_stated(one, effects)), differences[0])
-                    name = self._names[call.callable]
-                    found.append(VariedDifference(call, name, one, is_stated=is_stated(one, effects)))
+            others |= {call: one for call, one in zip(run.calls, run.differences, strict=True) if one}
+        self._repeat(others.keys() - self._repeated.keys())
+        for call, differences in others.items():
+            if not self._repeated[call]:
+                # One that the change does not state comes first.
+                one = next((one for one in differences if not is_stated(one, effects)), differences[0])
+                name = self._names[call.callable]
+                found.append(VariedDifference(call, name, one, is_stated=is_stated(one, effects)))
         return found, list(self._unseen(candidate, code))
+
+    def _repeat(self, calls: Collection[VariedCall]) -> None:
+        """Runs calls again without a change, in a further process: where they differ, a change need not be why."""
+        self._repeated.update(dict.fromkeys(calls, ()))
+        if not calls:
+            return
+        with contextlib.suppress(WorkerError, OutOfTime), self._original.workers.start(UNCHANGED) as again:
+            again.ready()
+            if self._original.hand_over(again):
+                return
+            for number, of_kind in self._varied.items():
+                if wanted := tuple(call for call in of_kind if call in calls):
+                    expected = self._folder, number, self._original.reference
+                    run = again.ask(VariedCalls.compare, *expected, wanted, LONGEST)
+                    self._repeated.update(zip(run.calls, run.differences, strict=True))
+        if details := [one[0] for one in self._repeated.values() if one]:
+            self.problem = Observation(ObservationKind.VARIED_UNREPEATABLE, details=tuple(details[:1]))
 
     def _unseen(self, candidate: Candidate, ran: Sequence[Mapping[str, RanCode]]) -> Iterator[UnseenCode]:
         """The code of a change that no call ran, and the outcomes of replaced tests that none had."""

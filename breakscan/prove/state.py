@@ -169,6 +169,22 @@ class StateSnapshot:
         finally:
             self.values, self.plains = before
 
+    @contextlib.contextmanager
+    def turned(self, paths: Iterable[str]) -> Iterator[None]:
+        """These tensors require a gradient while the block runs if they did not, and the other way round."""
+        grads = self.walk.grads
+        turned = {path: self.tensors[path] for path in paths}
+        self.walk.grads = {path: grad for path, grad in grads.items() if path not in turned}
+        try:
+            for path, tensor in turned.items():
+                if tensor.requires_grad_(path not in grads).requires_grad:
+                    self.walk.grads[path] = None
+            yield
+        finally:
+            self.walk.grads = grads
+            for path, tensor in turned.items():
+                tensor.requires_grad_(path in grads).grad = grads.get(path)
+
     def nudge(self, seed: int) -> None:
         """Moves each element of the tensors by a unit of rounding; of narrow types none, as their units are coarse."""
         generator = torch.Generator().manual_seed(seed)
@@ -228,7 +244,7 @@ class StateSnapshot:
 
     def now(self, gradients: bool = True) -> StateNow:
         """The state as it is at this moment: of the same objects, and of those that are bound to names since."""
-        walk = self._walk_again()
+        walk = self.walk_again()
         held, bound = (
             {
                 path: thing
@@ -248,9 +264,10 @@ class StateSnapshot:
 
     def plains_now(self) -> dict[str, object]:
         """The plain values that can be reached at this moment."""
-        return _plains(self._walk_again())
+        return _plains(self.walk_again())
 
-    def _walk_again(self) -> ObjectWalk:
+    def walk_again(self) -> ObjectWalk:
+        """The objects that can be reached at this moment."""
         return ObjectWalk(self._roots, None if self._into_modules else {})
 
     def share(self, other: StateSnapshot) -> None:

@@ -13,7 +13,7 @@ import os
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from types import CodeType, FunctionType
@@ -39,8 +39,8 @@ FEWEST_QUIET = 0.25
 """The share of the parts of a block that have to be quiet."""
 NEAR = 1.1
 """The largest ratio of the host's time to the device's."""
-SETTLED = 1.0
-"""Seconds after which steps are as steady as they get."""
+SETTLED = 0.5
+"""Seconds of steps that are steady at once; after twice as many, others are as steady as they get."""
 MOST_WARMUP = 30.0
 """Seconds."""
 
@@ -55,6 +55,8 @@ class StepTimer:
         self._loop: UserLoop | None = None
         self._steps: dict[StepKind, list[Callable[[], object]]] = {}
         """The steps of a cycle."""
+        self._first: dict[StepKind, BlockTime] = {}
+        """The block with which each kind was prepared, until it is warm."""
         self._former: list[tuple[FunctionType, CodeType]] = []
 
     def choose(self) -> TimedStep:
@@ -84,11 +86,12 @@ class StepTimer:
         """The modes around the loop, as far as they are known: an optimizer is stepped in them."""
         return self._capture.step_modes or self._callables[-1].calls[-1].modes
 
-    def prepare(self, kind: StepKind) -> None:
-        """Prepares for blocks of a kind.  What is compiled is compiled again, in one run of each step."""
+    def prepare(self, kind: StepKind, keep: bool = False) -> None:
+        """Prepares for blocks of a kind.  What is compiled is compiled again, in one run of each step, unless ``keep``:
+        it was recorded, which only short steps show."""
         self._stop_recording()
         self._capture.hook.remove_timers()
-        if kind is StepKind.COMPILED:
+        if kind is StepKind.COMPILED and not keep:
             torch._dynamo.reset()
         gc.collect()
         # A collection before each block that looks at all objects again would take longer than the block.
@@ -102,7 +105,7 @@ class StepTimer:
             longest = max(map(len, rows))
             calls = [[row[at % len(row)] for row in rows] for at in range(longest)]
             self._steps[kind] = [row[0] if len(row) == 1 else functools.partial(_run_all, row) for row in calls]
-        self.block(len(self._steps[kind]), kind)
+        self._first[kind] = self.block(len(self._steps[kind]), kind)
 
     def pair(self, texts: Mapping[str, str], cache: str) -> bool:
         """Prepares for blocks with the former code of changed functions, next to compiled ones, and with the compiler
@@ -179,10 +182,10 @@ class StepTimer:
         seconds = 0.0
         calm = 0
         while calm < 2 and time.monotonic() - began < MOST_WARMUP:
-            block = self.block(size, kind)
+            block = self._first.pop(kind, None) or self.block(size, kind)
             if block.seconds > SETTLED and not block.compiles:
                 return block.seconds
-            near = abs(block.seconds - seconds) < 0.1 * seconds or time.monotonic() - began > SETTLED
+            near = abs(block.seconds - seconds) < 0.1 * seconds or time.monotonic() - began > 2 * SETTLED
             calm = calm + 1 if near and not block.compiles else 0
             seconds = block.seconds
             # Blocks of at least some milliseconds: shorter ones never agree.
@@ -193,14 +196,14 @@ class StepTimer:
 
 def former_code(texts: Mapping[str, str]) -> list[tuple[FunctionType, CodeType]]:
     """The functions of files, with their code in the former ``texts``.  Empty where more than functions differs."""
-    former: dict[tuple[str, str], CodeType | None] = {}
+    codes: list[CodeType] = []
     for path, before in texts.items():
         if _outside_of_functions(before) != _outside_of_functions("".join(linecache.getlines(path))):
             return []
-        for code in _codes(compile(before, path, "exec", dont_inherit=True)):
-            # Python 3.10 has no qualified names of code.
-            place = path, getattr(code, "co_qualname", "")
-            former[place] = None if place in former else code
+        codes += _codes(compile(before, path, "exec", dont_inherit=True))
+    # Python 3.10 has no qualified names of code.
+    places = [(code.co_filename, getattr(code, "co_qualname", "")) for code in codes]
+    former = {place: code for place, code in zip(places, codes, strict=True) if places.count(place) == 1}
     gc.unfreeze()
     functions = [one for one in gc.get_objects() if type(one) is FunctionType]
     found = [(one, former.get((one.__code__.co_filename, one.__qualname__))) for one in functions]
@@ -242,16 +245,6 @@ def _kept_by_graphs() -> int:
     return sum(one["total_size"] - one["allocated_size"] for one in pools)
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """A part of a block: the seconds of a cycle, and the shares of it for which this thread and others waited for a
-    core."""
-
-    seconds: float
-    own_wait: float
-    other_waits: float
-
-
 def _timed(run_cycles: Callable[[int], None], cycles: int) -> tuple[float, bool]:
     """The seconds of a cycle, and whether they are disturbed.
 
@@ -274,21 +267,21 @@ def _timed(run_cycles: Callable[[int], None], cycles: int) -> tuple[float, bool]
             waits.append(queue.waits())
         wait_for_device()
         on_host = (time.perf_counter() - began) / (size * len(marks))
-    parts = []
-    for (end, start), (before, after) in zip(marks, pairwise(waits), strict=True):
-        seconds = between(end, start)
-        own, *others = (now - then for now, then in zip(after, before, strict=True))
-        parts.append(_Part(seconds / size, own / seconds, sum(others) / seconds))
-    if on_gpu and on_host > NEAR * statistics.fmean(one.seconds for one in parts):
+    seconds = [between(end, start) / size for end, start in marks]
+    if on_gpu and on_host > NEAR * statistics.fmean(seconds):
         return on_host, False
-    quiet = [one.seconds for one in parts if one.own_wait + one.other_waits <= QUIET]
-    if len(quiet) >= FEWEST_QUIET * len(parts):
+    # The shares of each part for which this thread and others waited for a core.
+    waited = [[now - then for then, now in zip(*pair, strict=True)] for pair in pairwise(waits)]
+    shares = [[one / (size * each) for one in of] for of, each in zip(waited, seconds, strict=True)]
+    own, others = [one[0] for one in shares], [sum(one[1:]) for one in shares]
+    quiet = [each for each, one, other in zip(seconds, own, others, strict=True) if one + other <= QUIET]
+    if len(quiet) >= FEWEST_QUIET * len(seconds):
         return statistics.median(quiet), False
     if on_gpu:
-        return statistics.median(one.seconds for one in parts), True
-    alone = [one for one in parts if one.other_waits <= QUIET]
-    left = statistics.median(one.seconds * (1 - one.own_wait) for one in alone or parts)
-    return left, len(alone) < FEWEST_QUIET * len(parts)
+        return statistics.median(seconds), True
+    left = [each * (1 - one) for each, one in zip(seconds, own, strict=True)]
+    alone = [each for each, other in zip(left, others, strict=True) if other <= QUIET]
+    return statistics.median(alone or left), len(alone) < FEWEST_QUIET * len(seconds)
 
 
 def event_now() -> Any:

@@ -10,15 +10,13 @@ import linecache
 import math
 import os
 import signal
-import threading
-import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from breakscan.prove.call_result import CallResult
-from breakscan.prove.call_runs import Reference, put_back, run_call
+from breakscan.prove.call_runs import Reference, put_back, run_call, unloaded_time
 from breakscan.prove.capture import CapturedCall, CapturedCallable, LaterCalls
 from breakscan.prove.equal import NOTED, Expected, ResultDifference, has_information
 from breakscan.prove.overlay import ExecutedCode
@@ -28,6 +26,7 @@ from breakscan.prove.torch_state import Modes, eager_stance, torch
 
 if TYPE_CHECKING:
     from torch import Tensor
+    from torch.nn import Module
 
 
 class TimeLimitReached(BaseException):
@@ -36,11 +35,8 @@ class TimeLimitReached(BaseException):
 
 @contextlib.contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Raises TimeLimitReached in the block after some seconds, as soon as Python code runs: in the main thread, as only
-    that gets signals."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
+    """Raises TimeLimitReached in the block after some seconds, as soon as Python code runs.  It is for the main thread,
+    which serves the parent: only that gets signals."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         raise TimeLimitReached
@@ -55,34 +51,33 @@ def time_limit(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, handler)
 
 
-VALUES = (
-    Variation.PERMUTED,
-    Variation.NEGATED,
-    Variation.ZERO,
-    Variation.EXTREME,
-    Variation.INFINITE,
-    Variation.NAN,
-    Variation.BELOW,
-    Variation.ABOVE,
-)
+_FLOATS: Mapping[Variation, Callable[[Tensor, torch.finfo], Tensor]] = {
+    Variation.NEGATED: lambda value, _: -value,
+    Variation.ZERO: lambda value, _: _in_turn(value, (0.0, -0.0)),
+    Variation.EXTREME: lambda value, limits: _in_turn(value, (limits.max, limits.min)),
+    Variation.INFINITE: lambda value, _: _with_ends(value, math.inf, -math.inf),
+    Variation.NAN: lambda value, _: _with_ends(value, math.nan),
+    Variation.COARSE: lambda value, _: (value * 8).round() / 8,
+    Variation.SMALL: lambda value, _: value / 64,
+    Variation.LARGE: lambda value, limits: (value * 16).clamp(limits.min, limits.max),
+}
+VALUES = (Variation.PERMUTED, *_FLOATS)
 SIZES = (Variation.MORE, Variation.LESS, Variation.ONE, Variation.EMPTY)
 MOST_OF_A_KIND = 12
+MOST_MIXED = 32
 
 
 def varied_values(inputs: StateSnapshot, kind: Variation, at: str = "") -> dict[str, Tensor]:
     """The values that change, by path; none where this variation changes nothing.  ``at`` is the dimension of a size,
-    with the path of a tensor that keeps its own, or the only path."""
+    with the path of a tensor that keeps its own, or the only path, or a number."""
     # Classes of inputs hold values, too.
     own = {path: value for path, value in inputs.data.items() if path.startswith(("args[", "kwargs["))}
     if kind in SIZES:
         dim, _, kept = at.partition(" ")
         return _other_sizes({path: own[path] for path in own if path in inputs.tensors}, kind, int(dim), kept)
-    found: dict[str, Tensor] = {}
-    for path, value in own.items():
-        other = other_values(value, kind) if value.numel() and at in ("", path) else None
-        if other is not None and digest(other) != digest(value):
-            found[path] = other
-    return found
+    wanted = {at: own[at]} if at in own else own
+    others = {path: other_values(value, kind, at) for path, value in wanted.items() if value.numel()}
+    return {path: it for path, it in others.items() if it is not None and digest(it) != digest(own[path])}
 
 
 def _other_sizes(own: Mapping[str, Tensor], kind: Variation, dim: int, kept: str) -> dict[str, Tensor]:
@@ -101,55 +96,51 @@ def _other_sizes(own: Mapping[str, Tensor], kind: Variation, dim: int, kept: str
 
 
 SEED = 20_000
-"""Of the permutation, which is the same in all processes."""
+"""Of the first permutation, which is the same in all processes."""
 
 
-def other_values(value: Tensor, kind: Variation) -> Tensor | None:
+def other_values(value: Tensor, kind: Variation, at: str = "") -> Tensor | None:
     """Another value for a tensor; None where there is none for its dtype.
 
     Integers and bools may be indices and masks: with most kinds they stay as they are, so that floating-point values
     reach all of the code.
     """
-    if kind is Variation.PERMUTED:
-        order = torch.randperm(value.numel(), generator=torch.Generator().manual_seed(SEED), device="cpu")
+    if kind in (Variation.PERMUTED, Variation.MIXED):
+        generator = torch.Generator().manual_seed(SEED + int(at or 0))
+        order = torch.randperm(value.numel(), generator=generator, device="cpu")
         return value.flatten()[order].view(value.shape)
     if value.dtype is torch.bool:
-        return None
-    if value.dtype.is_complex:
-        parts = _of_floats(torch.view_as_real(value), kind)
-        return None if parts is None else torch.view_as_complex(parts)
-    return _of_floats(value, kind) if value.dtype.is_floating_point else _of_integers(value, kind)
+        flags = {Variation.BELOW: False, Variation.ABOVE: True}
+        return torch.full_like(value, flags[kind]) if kind in flags else None
+    if value.dtype.is_complex and kind in _FLOATS:
+        return torch.view_as_complex(_of_floats(torch.view_as_real(value), kind))
+    if value.dtype.is_floating_point or value.dtype.is_complex:
+        return _of_floats(value, kind) if kind in _FLOATS else None
+    return _of_integers(value, kind, bool(at))
 
 
-def _of_floats(value: Tensor, kind: Variation) -> Tensor | None:
+def _of_floats(value: Tensor, kind: Variation) -> Tensor:
     # Not every operator knows the narrow types.
     wide = value.to(torch.float64, copy=True)
-    if kind is Variation.NEGATED:
-        return (-wide).to(value.dtype)
-    if kind is Variation.ZERO:
-        return _in_turn(wide, (0.0, -0.0)).to(value.dtype)
-    limits = torch.finfo(value.dtype)
-    if kind is Variation.EXTREME:
-        return _in_turn(wide, (limits.max, limits.min)).to(value.dtype)
-    found = wide.flatten()
-    if kind is Variation.NAN:
-        found[0] = math.nan
-    elif kind is Variation.INFINITE:
-        found[-1], found[0] = -math.inf, math.inf
-    else:
-        return None
-    return found.view(value.shape).to(value.dtype)
+    return _FLOATS[kind](wide, torch.finfo(value.dtype)).view(value.shape).to(value.dtype)
 
 
-def _of_integers(value: Tensor, kind: Variation) -> Tensor | None:
+def _with_ends(value: Tensor, first: float, last: float | None = None) -> Tensor:
+    flat = value.flatten()
+    flat[-1] = flat[-1] if last is None else last
+    flat[0] = first
+    return flat
+
+
+def _of_integers(value: Tensor, kind: Variation, alone: bool) -> Tensor | None:
     limits, lowest, highest = torch.iinfo(value.dtype), int(value.min()), int(value.max())
+    if kind is Variation.NEGATED and alone and limits.min:
+        return value - (lowest + highest + 1) // 2
     if kind is Variation.ZERO:
         return torch.zeros_like(value).clamp(lowest, highest)
     if kind is Variation.BELOW:
         return _in_turn(value, (max(lowest - 1, limits.min), None))
-    if kind is Variation.ABOVE:
-        return _in_turn(value, (min(highest + 1, limits.max), None))
-    return None
+    return _in_turn(value, (min(highest + 1, limits.max), None)) if kind is Variation.ABOVE else None
 
 
 def _in_turn(value: Tensor, cycle: Sequence[float | None]) -> Tensor:
@@ -162,22 +153,14 @@ def _in_turn(value: Tensor, cycle: Sequence[float | None]) -> Tensor:
     return found
 
 
-def other_numbers(value: bool | int | float) -> list[bool | int | float]:
-    """Other numbers in place of a number of Python's."""
-    if isinstance(value, bool):
-        return [not value]
+def other_numbers(value: object) -> list[bool | int | float]:
+    """Other numbers in place of a number of Python's; none in place of something else."""
+    if isinstance(value, bool) or not is_number(value):
+        return [not value] if isinstance(value, bool) else []
     # One of the last two is odd and negative.
     integers = (value + 1, value - 1, 0, value + 10, -value, -value - 1)
     others = integers if isinstance(value, int) else (value / 2 + 0.25, 0.0, -value)
     return [other for other in dict.fromkeys(others) if other != value]
-
-
-def _numbers(call: CapturedCall) -> dict[str, bool | int | float]:
-    """The numbers among the arguments, by path."""
-    from torch.utils._pytree import tree_flatten_with_path
-
-    leaves = tree_flatten_with_path((call.args, call.kwargs))[0]
-    return {_path(keys): leaf for keys, leaf in leaves if is_number(leaf)}
 
 
 def _path(keys: Any) -> str:
@@ -189,12 +172,10 @@ def _path(keys: Any) -> str:
 def _with_number(call: CapturedCall, path: str, value: object) -> CapturedCall:
     from torch.utils._pytree import tree_map_with_path
 
-    args, kwargs = tree_map_with_path(
-        lambda keys, leaf: value if _path(keys) == path else leaf, (call.args, call.kwargs)
-    )
-    if path.startswith("kwargs['"):
-        kwargs = {**kwargs, path[8:-2]: value} if path[8:-2].isidentifier() else kwargs
-    return replace(call, args=args, kwargs=kwargs)
+    given = call.args, call.kwargs
+    args, kwargs = tree_map_with_path(lambda keys, leaf: value if _path(keys) == path else leaf, given)
+    is_keyword = path.startswith("kwargs['") and path[8:-2].isidentifier()
+    return replace(call, args=args, kwargs={**kwargs, path[8:-2]: value} if is_keyword else kwargs)
 
 
 def _defaults(captured: CapturedCallable, call: CapturedCall) -> tuple[dict[str, object], list[str]]:
@@ -204,13 +185,9 @@ def _defaults(captured: CapturedCallable, call: CapturedCall) -> tuple[dict[str,
         passed = signature.bind(*call.args, **call.kwargs).arguments
     except (TypeError, ValueError):
         return {}, []
-    optional = {name: one for name, one in signature.parameters.items() if one.default is not one.empty}
-    left_out = {
-        name: one.default
-        for name, one in optional.items()
-        if name not in passed and one.kind is not one.POSITIONAL_ONLY
-    }
-    return left_out, [name for name in optional if name in passed]
+    optional = [one for one in signature.parameters.values() if one.default is not one.empty]
+    left_out = [one for one in optional if one.name not in passed and one.kind is not one.POSITIONAL_ONLY]
+    return {one.name: one.default for one in left_out}, [one.name for one in optional if one.name in passed]
 
 
 def _without(captured: CapturedCallable, call: CapturedCall, name: str) -> CapturedCall:
@@ -224,19 +201,24 @@ def planned(
     captured: CapturedCallable, call: CapturedCall, names: Collection[str], later: Sequence[Mapping[str, Any]]
 ) -> Iterator[tuple[Variation, str, str]]:
     """The variations of a call: the kind, where, and the value if it is a number."""
+    from torch.utils._pytree import tree_flatten_with_path
+
     state, inputs = captured.snapshots_of(call)
     yield from ((Variation.LATER, str(number), "") for number in range(len(later)))
     yield from ((Variation.HOOK, path, "") for path in sorted({path for one in later for path in one["hooked"]}))
     left_out, optional = _defaults(captured, call)
-    numbers = {**_numbers(call), **{f"kwargs[{name!r}]": it for name, it in left_out.items() if is_number(it)}}
-    yield from ((Variation.ARGUMENT, at, repr(other)) for at, it in numbers.items() for other in other_numbers(it))
+    values = {_path(keys): leaf for keys, leaf in tree_flatten_with_path((call.args, call.kwargs))[0]}
+    numbers = {**values, **{f"kwargs[{name!r}]": value for name, value in left_out.items()}}
+    for at, value in numbers.items():
+        yield from ((Variation.ARGUMENT, at, repr(other)) for other in other_numbers(value))
     yield from ((Variation.DEFAULT, name, "") for name in optional)
     for path in state.setters:
         value = state.plains.get(path)
-        if path.rpartition(".")[2] in names and is_number(value) and not path.endswith(".training"):
+        if path.rpartition(".")[2] in names and not path.endswith(".training"):
             yield from ((Variation.ATTRIBUTE, path, repr(other)) for other in other_numbers(value))
     if any(path.endswith(".training") for path in state.setters):
         yield Variation.MODE, "", ""
+    yield from ((kind, "", "") for kind in VALUES[:3])
     shapes = {path: tensor.shape for path, tensor in inputs.tensors.items() if path in inputs.data}
     dims = range(min(4, max(map(len, shapes.values()), default=0)))
     for dim in dims:
@@ -246,14 +228,17 @@ def planned(
         sizes = {path: shape[dim] for path, shape in shapes.items() if len(shape) > dim}
         alike = [path for path, size in sizes.items() if size == next(iter(sizes.values()))]
         yield from ((Variation.MORE, f"{dim} {path}", "") for path in alike if len(alike) > 1)
-    yield from ((kind, "", "") for kind in VALUES[:-2])
+    yield from ((kind, "", "") for kind in VALUES[3:])
+    yield from ((Variation.MIXED, str(number), "") for number in range(1, MOST_MIXED + 1))
     # An index out of range makes a GPU unusable; elsewhere it ends the call, so that each input has its own.
     on_cpu = [path for path, tensor in inputs.tensors.items() if tensor.device.type == "cpu"]
-    yield from ((kind, path, "") for kind in VALUES[-2:] for path in on_cpu)
+    for kind in (Variation.NEGATED, Variation.BELOW, Variation.ABOVE):
+        yield from ((kind, path, "") for path in on_cpu if not inputs.tensors[path].is_floating_point())
 
 
 LONGEST_CALL = 5.0
 """Seconds of one call. With NaN, a loop may never end."""
+LONGEST_MIXED = 1.0
 MOST_GRADIENTS = 256 << 20
 """Bytes of the gradients of a varied call; where there are more, it has no backward pass."""
 
@@ -285,50 +270,46 @@ class VariedCalls:
         found: list[VariedCall] = []
         for number, captured in enumerate(self._callables):
             later = [one for one in self._later or () if one["callable"] == number]
-            of_kind: dict[Variation, list[VariedCall]] = {}
-            for kind, at, value in planned(captured, captured.calls[-1], names, later):
-                of_kind.setdefault(kind, []).append(VariedCall(number, kind, at, value))
+            calls = [VariedCall(number, *one) for one in planned(captured, captured.calls[-1], names, later)]
             if captured.calls[0].state is not None and len(captured.calls) > 1:
                 # What is made in the first call was kept for those after it.
-                for kind, at, value in planned(captured, captured.calls[0], names, ()):
-                    of_kind.setdefault(kind, []).append(VariedCall(number, kind, at, value, first=True))
-            found += [one for kind in of_kind.values() for one in kind[:MOST_OF_A_KIND]]
+                plan = planned(captured, captured.calls[0], names, ())
+                calls += [VariedCall(number, *one, first=True) for one in plan]
+            of_kind: dict[Variation, list[VariedCall]] = {}
+            for call in calls:
+                of_kind.setdefault(call.kind, []).append(call)
+            for kind, its in of_kind.items():
+                found += its[: MOST_MIXED if kind is Variation.MIXED else MOST_OF_A_KIND]
         return tuple(found)
 
-    def probe(self, folder: str, reference: Reference, calls: tuple[VariedCall, ...], seconds: float) -> VariedRun:
-        """Runs varied calls of one kind twice, for some seconds at most, and writes the results into the folder.
-        Returns those that the program survives, and the first one that does not repeat itself with its difference."""
-        began = time.thread_time()
+    def probe(self, folder: str, number: int, calls: tuple[VariedCall, ...], seconds: float) -> VariedRun:
+        """Runs varied calls of one kind, for some seconds at most, and writes the results into the folder, under this
+        number.  Returns those that the program survives."""
+        began = unloaded_time()
         kept: dict[VariedCall, CallResult] = {}
-        differences: list[tuple[ResultDifference, ...]] = []
         code: list[Mapping[str, RanCode]] = []
         for varied, result, ran in self._run(folder, calls, seconds):
             # What the program does not survive is no test.
-            if result.error is not None and not is_raised(result, self._files):
-                continue
-            for _, again, _ in self._run(folder, (varied,), LONGEST_CALL):
-                with reference.opened() as usual:
-                    difference = varied_differences(usual.of_other_call(result), again)
-                if difference:
-                    differences.append(difference)
-                else:
-                    kept[varied] = result
-                    # Where all is zero, infinite or NaN, other code would do the same.
-                    code += [ran] if result.error is not None or any(map(has_information, result.tensors())) else []
-        write_file(kept, f"{folder}/{calls[0].kind.value}.pt")
-        return VariedRun(tuple(kept), tuple(differences[:1]), self._united(code), time.thread_time() - began)
+            if result.error is None or is_raised(result, self._files):
+                kept[varied] = result
+                # Where all is zero, infinite or NaN, other code would do the same.
+                code += [ran] if result.error is not None or any(map(has_information, result.tensors())) else []
+        write_file(kept, f"{folder}/results{number}.pt")
+        return VariedRun(tuple(kept), (), self._united(code), unloaded_time() - began)
 
-    def compare(self, folder: str, reference: Reference, calls: tuple[VariedCall, ...], seconds: float) -> VariedRun:
+    def compare(
+        self, folder: str, number: int, reference: Reference, calls: tuple[VariedCall, ...], seconds: float
+    ) -> VariedRun:
         """Runs varied calls of one kind in a changed program, and compares them with those of the unchanged one."""
-        began = time.thread_time()
-        results = read_file(f"{folder}/{calls[0].kind.value}.pt")
+        began = unloaded_time()
+        results = read_file(f"{folder}/results{number}.pt")
         ended, differences, code = [], [], []
         for varied, result, ran in self._run(folder, calls, seconds):
             with reference.opened() as usual:
                 differences.append(varied_differences(usual.of_other_call(results[varied]), result))
             ended.append(varied)
             code.append(ran)
-        return VariedRun(tuple(ended), tuple(differences), self._united(code), time.thread_time() - began)
+        return VariedRun(tuple(ended), tuple(differences), self._united(code), unloaded_time() - began)
 
     def _united(self, code: Sequence[Mapping[str, RanCode]]) -> dict[str, RanCode]:
         return {path: sum((one[path] for one in code), RanCode()) for path in self._files}
@@ -337,10 +318,9 @@ class VariedCalls:
         self, folder: str, calls: Sequence[VariedCall], seconds: float
     ) -> Iterator[tuple[VariedCall, CallResult, Mapping[str, RanCode]]]:
         """The calls that end in time, with their results and the code that they run."""
-        # Of this thread alone: what else runs on the machine does not decide what is compared.
-        until = time.thread_time() + seconds
+        until = unloaded_time() + (min(seconds, LONGEST_MIXED) if calls[0].kind is Variation.MIXED else seconds)
         for varied in calls:
-            if time.thread_time() > until:
+            if unloaded_time() > until:
                 return
             with ExecutedCode(self._files).noted(closely=True) as ran:
                 result = self._result(folder, varied)
@@ -362,7 +342,8 @@ class VariedCalls:
                 put_back(captured, other)
                 with other.modes.set(), eager_stance(), time_limit(LONGEST_CALL):
                     state, _ = captured.snapshots_of(other)
-                    with state.holding({}, plains), _hook(state, varied):
+                    layer = state.walk.layers[varied.at] if varied.kind is Variation.HOOK else None
+                    with state.holding({}, plains), contextlib.nullcontext() if layer is None else _hook(layer):
                         return run_call(captured, other, captured.original, backward, varied=True)
         except (TimeLimitReached, Exception):
             # What the call itself raises is a result: this call cannot be varied so, or takes too long.
@@ -387,7 +368,7 @@ class VariedCalls:
                 if path in state.values and state.values[path].shape == value.shape
             }
             try:
-                with state.holding(fitting):
+                with state.holding(fitting), state.turned(later["turned"]):
                     modes = Modes(**later["modes"])
                     yield replace(call, args=args, kwargs=kwargs, inputs=own, modes=modes), later["plains"]
             finally:
@@ -398,44 +379,38 @@ class VariedCalls:
             yield _without(captured, call, at), {}
         elif kind is Variation.ATTRIBUTE:
             yield call, {at: ast.literal_eval(varied.value)}
-        elif kind is Variation.HOOK:
-            yield call, {}
         elif kind is Variation.MODE:
             yield call, {path: not state.plains[path] for path in state.setters if path.endswith(".training")}
         else:
             values = varied_values(inputs, kind, at)
             with _resized(inputs, values), inputs.holding(values):
-                yield call if values else None, {}
+                yield call if values or kind is Variation.HOOK else None, {}
 
 
-def _hook(state: StateSnapshot, varied: VariedCall) -> contextlib.AbstractContextManager[object]:
-    """The forward hook of a varied call, which changes what the module computes."""
-    if varied.kind is not Variation.HOOK:
-        return contextlib.nullcontext()
+def _hook(layer: Module) -> contextlib.AbstractContextManager[object]:
+    """A forward hook that changes what a module computes."""
     from torch.utils._pytree import tree_map_only
 
     def scale(one: Tensor) -> Tensor:
         return one * 1.5 if one.is_floating_point() else one
 
-    layer = state.walk.layers[varied.at]
     return layer.register_forward_hook(lambda module, args, result: tree_map_only(torch.Tensor, scale, result))
 
 
 @contextlib.contextmanager
 def _resized(inputs: StateSnapshot, values: Mapping[str, Tensor]) -> Iterator[None]:
     """Gives the tensors the shapes of these values while the block runs."""
+    tensors = inputs.tensors
     held = {
-        path: tensor.data
-        for path, tensor in inputs.tensors.items()
-        if path in values and tensor.shape != values[path].shape
+        path: tensors[path].data for path, one in values.items() if path in tensors and tensors[path].shape != one.shape
     }
     try:
         for path, data in held.items():
-            inputs.tensors[path].data = values[path].to(data.device)
+            tensors[path].data = values[path].to(data.device)
         yield
     finally:
         for path, data in held.items():
-            inputs.tensors[path].data = data
+            tensors[path].data = data
 
 
 def varied_differences(expected: Expected, other: CallResult) -> tuple[ResultDifference, ...]:

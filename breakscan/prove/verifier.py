@@ -7,6 +7,7 @@ import functools
 import os
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -15,8 +16,9 @@ from typing import NoReturn
 from breakscan.fix.result import Effect, effects_of
 from breakscan.model.findings import Site
 from breakscan.prove import faster as measure
+from breakscan.prove.call_runs import CallRuns
 from breakscan.prove.candidate import UNCHANGED, Candidate, MeasuringStep
-from breakscan.prove.changed_code import UnseenCode, UnseenKind, changed_code_ran
+from breakscan.prove.changed_code import UnseenCode, UnseenKind, changed_code_ran, lines_around
 from breakscan.prove.divergence import find_divergence
 from breakscan.prove.equal import FORMER, NOTED, Change, Part, ResultDifference
 from breakscan.prove.faster import Block, Ratio, Rounds, Unsteady
@@ -24,7 +26,7 @@ from breakscan.prove.object_walk import CACHE_INFO
 from breakscan.prove.observation import Observation, ObservationKind
 from breakscan.prove.original import NOT_TRIED, CompiledProgram, Original, compile_as
 from breakscan.prove.probe import Probe, is_stated
-from breakscan.prove.proof import Divergence, Proof, ProofVerdict
+from breakscan.prove.proof import Divergence, Metrics, Proof, ProofVerdict
 from breakscan.prove.protocol import Description, RanCode, StepKind
 from breakscan.prove.rewrites import diff_of
 from breakscan.prove.step_timer import StepTimer
@@ -49,16 +51,16 @@ def break_changes(
     stays = [f"{one.path}:{one.line}" for one in candidate.targets if are_in(one)]
     objections = [Observation(ObservationKind.BREAK_STAYS, place) for place in stays]
     was, now = before.metrics, after.metrics
+    more = now.recompiles - was.recompiles
+    cause = next((one.subject for one in after.explanation.recompiles), "")
+    eager = now.eager_frames, was.eager_frames
     # A function that ran eager and is compiled now shows breaks and recompiles that were hidden, so its time decides.
-    is_compiled = now.eager_frames < was.eager_frames
-    if now.breaks > was.breaks and not is_compiled:
+    if now.breaks > was.breaks and eager[0] >= eager[1]:
         numbers = now.breaks, was.breaks
         objections.append(Observation(ObservationKind.MORE_BREAKS, names=revealed, numbers=numbers))
-    if now.eager_frames > was.eager_frames:
-        objections.append(Observation(ObservationKind.MORE_EAGER, numbers=(now.eager_frames, was.eager_frames)))
-    if now.recompiles > was.recompiles and not is_compiled:
-        cause = next((one.subject for one in after.explanation.recompiles), "")
-        more = now.recompiles - was.recompiles
+    if eager[0] > eager[1]:
+        objections.append(Observation(ObservationKind.MORE_EAGER, numbers=eager))
+    if more > 0 and eager[0] >= eager[1]:
         objections.append(Observation(ObservationKind.MORE_RECOMPILES, cause, numbers=(more,)))
     return revealed, objections
 
@@ -74,9 +76,8 @@ class OriginalFails(WorkerError):
 
 
 class StepRace:
-    """Times workers against the unchanged program. ``same`` is the last ratio of its two processes, None before
-    anything was timed; ``memory`` is the most that a step of it takes, None if that is not known.
-    """
+    """Times workers against the unchanged program. ``same`` is the last ratio of its two processes, ``memory`` the most
+    that a step of it takes; None if not known."""
 
     def __init__(self, original: Original) -> None:
         self.same: Ratio | None = None
@@ -89,18 +90,25 @@ class StepRace:
         first, second = self._original.first, self._original.second
         try:
             self._original.time_alike(second)
-            seconds = first.prepare(StepKind.COMPILED)
-            second.prepare(StepKind.COMPILED)
+            with ThreadPoolExecutor(1) as pool:
+                compiling = pool.submit(second.ask, StepTimer.prepare, StepKind.COMPILED)
+                first.ask(StepTimer.prepare, StepKind.COMPILED, self._keeps(self._original.compiled.metrics))
+                compiling.result()
+            seconds, _ = (one.ask(StepTimer.warm_up, StepKind.COMPILED) for one in (first, second))
             self.memory = first.ask(StepTimer.memory, StepKind.COMPILED)
         except WorkerError as error:
             raise OriginalFails(str(error)) from error
         return seconds
 
-    def run(self, worker: Worker) -> Rounds:
+    def _keeps(self, compiled: Metrics) -> bool:
+        """Return True if what a process has compiled is timed: no step is so short that the record of it shows."""
+        return self._original.is_long and not compiled.recompiles
+
+    def run(self, worker: Worker, compiled: Metrics) -> Rounds:
         """Times a worker with a change.  Raises Unsteady and WorkerError."""
         seconds = {BEFORE: self._seconds, SAME: self._seconds}
         self._original.time_alike(worker)
-        seconds[AFTER] = worker.prepare(StepKind.COMPILED)
+        seconds[AFTER] = worker.prepare(StepKind.COMPILED, self._keeps(compiled))
         blocks = {BEFORE: self._original.first.block, SAME: self._original.second.block, AFTER: worker.block}
         rounds = measure.interleave(blocks, seconds, decided=_is_decided)
         self.same = rounds.ratio(SAME, BEFORE)
@@ -120,9 +128,8 @@ class StepRace:
         return None
 
     def run_again(self, worker: Worker, change: Candidate) -> Ratio:
-        """Times a change in a new process against a new one of the unchanged program. Both use what the others have
-        compiled.  Raises Unsteady and WorkerError.
-        """
+        """Times a change in a new process against a new one of the unchanged program, with what the others have
+        compiled.  Raises Unsteady and WorkerError."""
         start = self._original.workers.start
         with start(UNCHANGED, self._original.first) as before, start(change, worker) as after:
             for one in (before, after):
@@ -152,10 +159,8 @@ class _Rejected(Exception):
 
 
 class Verifier:
-    """Proves changes of a program. Raises WorkerError.
-
-    ``files`` are those that may change.  ``proofs`` are those so far, and ``candidates`` what was proved, by label.
-    """
+    """Proves changes of a program. Raises WorkerError.  ``files`` are those that may change, ``proofs`` those so far,
+    and ``candidates`` what was proved, by label."""
 
     def __init__(
         self, original: Original, files: Sequence[str], say: Callable[[MeasuringStep, str | None], None]
@@ -172,15 +177,13 @@ class Verifier:
     @property
     def notes(self) -> list[Observation]:
         """Remarks about the unchanged program that the reader must know."""
-        notes = self.original.notes
-        if self._probed is not None and self._probed.problem is not None:
-            notes.append(self._probed.problem)
-        return notes
+        problem = self._probed.problem if self._probed is not None else None
+        return [*self.original.notes, *([problem] if problem is not None else [])]
 
     @property
     def is_probed(self) -> bool:
         """Calls of changes were varied, and all of the varied calls were compared."""
-        return self._probed is not None and self._probed.problem is None
+        return self._probed is not None and self._probed.done and self._probed.problem is None
 
     def divergence(self, program: Path | None) -> Divergence | None:
         """Finds where the unchanged program, compiled, differs from eager; None if it does not. A minimal program is
@@ -191,9 +194,8 @@ class Verifier:
         return find_divergence(self.original, self._original_differs, program)
 
     def prove(self, candidate: Candidate, accepted_in: str | None = None) -> Proof:
-        """Runs the program with the change and returns the proof. It is not timed if it is known to be a member of a
-        set that is accepted.  Raises OutOfTime.
-        """
+        """Runs the program with the change and returns the proof. It is not timed if it is a member of a set that is
+        accepted.  Raises OutOfTime."""
         trial = _Trial(candidate, self.original, accepted_in)
         self._say(MeasuringStep.RUN, candidate.label)
         try:
@@ -214,18 +216,14 @@ class Verifier:
         return trial.proof
 
     def member_of(self, accepted: Proof, candidate: Candidate) -> Proof:
-        """Returns the proof of a change that needs no process of its own, since a set that has it is accepted, and is
-        clear.
-        """
+        """Returns the proof of a change that needs no process of its own: a set that has it is accepted, and clear."""
         trial = _Trial(candidate, self.original, accepted.label)
         trial.accept()
         return replace(trial.proof, outputs_equal=True)
 
     def _probe(self) -> Probe:
-        """Returns the probe, which runs when it is first needed: it is not there for settings of the compiler."""
-        if self._probed is None:
-            self._say(MeasuringStep.RECORD_TESTS, None)
-            self._probed = Probe(self.original, self._files)
+        """Returns the probe, which starts when it is first needed: it is not there for settings of the compiler."""
+        self._probed = self._probed or Probe(self.original, self._files)
         return self._probed
 
     def _judge(self, trial: _Trial, worker: Worker) -> None:
@@ -235,6 +233,9 @@ class Verifier:
             trial.stop(Observation(ObservationKind.UNREPEATABLE, details=(self.original.unrepeatable,)))
         self._require_equal(trial, worker, about)
         self._say(MeasuringStep.COMPILE, trial.candidate.label)
+        if trial.candidate.texts:
+            # Its program runs meanwhile.
+            self._probe()
         after = self.original.compile(worker, trial.candidate)
         revealed, objections = break_changes(trial.candidate, self.original.compiled, after)
         trial.proof = replace(trial.proof, after=after.metrics, revealed=revealed)
@@ -249,12 +250,15 @@ class Verifier:
 
     def _measure(self, trial: _Trial, worker: Worker) -> None:
         """Times a change that is equal, and runs it in varied calls."""
+        if trial.candidate.texts:
+            self._probe().ready()
         if trial.accepted_in is None:
             self._say(MeasuringStep.TIME, trial.candidate.label)
             self._time(trial, worker)
         else:
             trial.accept()
         if trial.candidate.texts:
+            self._say(MeasuringStep.RECORD_TESTS, None)
             varied, unseen = self._probe().vary(trial.candidate, worker, trial.ran)
             trial.proof = replace(trial.proof, varied=tuple(varied), unseen=(*trial.proof.unseen, *unseen))
 
@@ -262,19 +266,24 @@ class Verifier:
         """Requires that the change runs, and that eager code does the same: what is compiled is not worth it else."""
         before = {path: about.ran.get(path, RanCode()) for path in trial.candidate.texts}
         changed = {path: lines.changed_lines() for path, lines in trial.candidate.lines.items()}
-        outside = {path: changed[path] & before[path].lines for path in before}
-        run = self.original.run_eager(worker, outside)
-        trial.ran = {path: run.ran[path] + code for path, code in before.items()}
+        texts = trial.candidate.texts.items()
+        around = {path: tuple(lines_around(text, changed[path], before[path].lines)) for path, (_, text) in texts}
+        ran, moves = worker.ask(CallRuns.eager, around)
+        trial.ran = {path: ran[path] + code for path, code in before.items()}
         trial.require_executed()
-        eager = run.compared
-        exact = self.original.exact_differences(worker) if eager.differences or eager.distances else ()
+        eager = self.original.eager_differences(worker, moves)
+        exact = self.original.exact_differences(worker) if eager.differences or eager.loose else ()
         if exact == () and eager.differences and all(one.change is Change.ERROR for one in eager.differences):
             # The change computes the same function, and may only round otherwise.
             eager = self.original.beyond_rounding(worker)
         if self.original.prints_same and eager.printed is not None:
             trial.proof = replace(trial.proof, printed=(eager.printed[0], eager.printed[1]))
-        if run.moves and not eager.same_parts:
+        if moves and not eager.same_parts:
             trial.add_unseen("the calls return other parts, which changed code reads")
+        if moves and (outside := [one for one in eager.differences if one.part is Part.OUTSIDE]):
+            names = dict.fromkeys(one.path for one in outside)
+            trial.add_unseen(*(f"{name} is another after the calls, and changed code may write it" for name in names))
+            eager = replace(eager, differences=tuple(one for one in eager.differences if one not in outside))
         trial.add_differences(ObservationKind.EAGER_DIFFERS, eager.differences)
         trial.add_differences(ObservationKind.EXACT_DIFFERS, exact or ())
         trial.proof = replace(trial.proof, outputs_equal=not trial.proof.reasons)
@@ -282,55 +291,38 @@ class Verifier:
             raise _Rejected
 
     def _time(self, trial: _Trial, worker: Worker) -> None:
+        def again() -> Ratio:
+            self._say(MeasuringStep.REPEAT, trial.candidate.label)
+            return self.race.run_again(worker, trial.candidate)
+
+        assert trial.proof.after is not None
         try:
-            rounds = self.race.run(worker)
-            same = rounds.ratio(SAME, BEFORE)
-            ratio = self._repeated(trial, worker, rounds.ratio(AFTER, BEFORE, SAME), same)
+            rounds = self.race.run(worker, trial.proof.after)
+            same, ratio = rounds.ratio(SAME, BEFORE), rounds.ratio(AFTER, BEFORE, SAME)
+            # If memory does not hold two more processes, that of the first ones counts.
+            with contextlib.suppress(WorkerError):
+                ratio = measure.repeated(ratio, same, again)
         except Unsteady as error:
             kind = ObservationKind.UNSTEADY if error.name == AFTER else ObservationKind.ORIGINAL_UNSTEADY
             trial.stop(Observation(kind))
-        assert trial.proof.after is not None
         verdict = _verdict(ratio, same)
         if verdict is ProofVerdict.TOO_NOISY and (within := self.race.run_within(worker, trial.candidate)) is not None:
             alike, gain = within.ratio(SAME, BEFORE), within.ratio(AFTER, BEFORE, SAME)
             # A little more may be luck of that process.
             if gain.low > measure.CLOSE or _verdict(gain, alike) is ProofVerdict.NO_FASTER:
                 rounds, same, ratio, verdict = within, alike, gain, _verdict(gain, alike)
+        seconds = statistics.median(rounds.seconds[AFTER])
+        memory = worker.ask(StepTimer.memory, StepKind.COMPILED)
+        # In the same rounds: what is shown of both steps is their ratio.
+        before = replace(trial.proof.before, step_seconds=seconds * ratio.median, memory_bytes=self.race.memory)
+        after = replace(trial.proof.after, step_seconds=seconds, memory_bytes=memory)
         slower = measure.is_slower(ratio, same)
-        after = statistics.median(rounds.seconds[AFTER])
-        trial.proof = replace(
-            trial.proof,
-            verdict=verdict,
-            # In the same rounds: what is shown of both steps is their ratio.
-            before=replace(trial.proof.before, step_seconds=after * ratio.median, memory_bytes=self.race.memory),
-            after=replace(
-                trial.proof.after,
-                step_seconds=after,
-                memory_bytes=worker.ask(StepTimer.memory, StepKind.COMPILED),
-            ),
-            ratio=ratio,
-            slower=slower,
-        )
-
-    def _repeated(self, trial: _Trial, worker: Worker, claim: Ratio, same: Ratio) -> Ratio:
-        """The speed ratio. If it is close, further processes decide; if they cannot run, as memory does not hold two
-        more, that of the first ones counts.
-        """
-
-        def again() -> Ratio:
-            self._say(MeasuringStep.REPEAT, trial.candidate.label)
-            return self.race.run_again(worker, trial.candidate)
-
-        try:
-            return measure.repeated(claim, same, again)
-        except WorkerError:
-            return claim
+        trial.proof = replace(trial.proof, verdict=verdict, before=before, after=after, ratio=ratio, slower=slower)
 
 
 class _Trial:
     """The checks of one change. ``proof`` holds the results so far; a reason rejects the change. ``accepted_in`` is an
-    accepted set that has it.
-    """
+    accepted set that has it."""
 
     def __init__(self, candidate: Candidate, original: Original, accepted_in: str | None = None) -> None:
         self.candidate = candidate
@@ -375,8 +367,7 @@ class _Trial:
             if key in self._differing:
                 continue
             self._differing.add(key)
-            is_number = one.change is Change.NUMBER
-            is_rewrite = bool(self.candidate.rewrite or self.candidate.members)
+            of_rewrite = one.change is Change.NUMBER and bool(self.candidate.rewrite or self.candidate.members)
             is_copy = (one.part, one.now) == (Part.OUTPUT, None) or FORMER in (one.was, one.now)
             if one.change is Change.ALIAS and is_copy:
                 # Nothing but a later change in place shows it.
@@ -386,9 +377,9 @@ class _Trial:
             elif one.path.endswith(CACHE_INFO):
                 # Whoever reads it sees that; else a cache only takes time.
                 self.add_unseen(f"{one.path} is {one.now or 'unchanged'} after the call, not {one.was or 'unchanged'}")
-            elif one.change not in NOTED or (is_number and is_rewrite and not says_so):
+            elif one.change not in NOTED or (of_rewrite and not says_so):
                 self.add(Observation(kind, details=(one,)))
-            elif not (is_number and is_rewrite):
+            elif not of_rewrite:
                 self.proof = replace(self.proof, noted=tuple(dict.fromkeys((*self.proof.noted, one))))
 
     def add_unseen(self, *texts: str) -> None:
@@ -410,11 +401,9 @@ class _Trial:
         other = self._original.other_start(worker)
         if names := tuple(sorted(name for kind, name in other if kind == "generators")):
             self.stop(Observation(ObservationKind.OTHER_RANDOM_START, names=names))
-        found = [
-            f"{name} {'has other values' if kind == 'values' else f'is {value}'}"
-            for (kind, name), value in sorted(other.items(), reverse=True)
-        ]
-        self.add_unseen(*(f"before the first call, {text}" for text in found))
+        for (kind, name), value in sorted(other.items(), reverse=True):
+            text = "has other values" if kind == "values" else f"is {value}"
+            self.add_unseen(f"before the first call, {name} {text}")
 
     def require_executed(self) -> None:
         """Requires that the changed code ran."""

@@ -91,7 +91,7 @@ class _Work:
                 self.verifier.prove(given)
             else:
                 sites = [one.site for one in self.original.compiled.explanation.breaks]
-                ran = self.original.second.ask(CallRuns.executed, tuple(map(str, self.rewrites.files)))
+                ran, _ = self.original.second.ask(CallRuns.eager, {str(path): () for path in self.rewrites.files})
                 self.planned = self.rewrites.plan({path: code.lines for path, code in ran.items()}, sites)
                 prove_together(self.verifier, self.rewrites, self.planned, self.question.each or self.question.apply)
             if self.question.apply:

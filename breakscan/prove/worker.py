@@ -174,9 +174,10 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
         result: R = reply
         return result
 
-    def prepare(self, kind: StepKind) -> float:
-        """Prepares the worker for blocks of a kind, until their time is steady.  Returns the seconds of a step."""
-        self.ask(StepTimer.prepare, kind)
+    def prepare(self, kind: StepKind, keep: bool = False) -> float:
+        """Prepares the worker for blocks of a kind, until their time is steady.  Returns the seconds of a step.
+        ``keep``: with what is compiled already."""
+        self.ask(StepTimer.prepare, kind, keep)
         return self.ask(StepTimer.warm_up, kind)
 
     def block(self, calls: int, kind: StepKind = StepKind.COMPILED) -> BlockTime:

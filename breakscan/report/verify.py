@@ -32,11 +32,6 @@ from breakscan.report.printable import picked, printable, write_json_report
 
 _LONGEST_CODE = 60
 _VALUES = {
-    Variation.PERMUTED: "permuted inputs",
-    Variation.NEGATED: "negated inputs",
-    Variation.ZERO: "zero inputs",
-    Variation.EXTREME: "extreme inputs",
-    Variation.INFINITE: "infinite inputs",
     Variation.NAN: "NaN inputs",
     Variation.BELOW: "lower integers",
     Variation.ABOVE: "higher integers",
@@ -67,8 +62,8 @@ def variation_words(call: VariedCall) -> str:
         dim, _, kept = call.at.partition(" ")
         return f"{_SIZES[call.kind]} along dimension {dim}{f', except of {kept}' if kept else ''}"
     if call.kind in (Variation.DEFAULT, Variation.HOOK):
-        return f"{call.at} left out" if call.kind is Variation.DEFAULT else f"a hook on {call.at}, as a later call has"
-    return f"{call.at} = {call.value}" if call.value else _VALUES[call.kind]
+        return f"{call.at} left out" if call.kind is Variation.DEFAULT else f"another {call.at}, as a later call has"
+    return f"{call.at} = {call.value}" if call.value else _VALUES.get(call.kind, f"{call.kind.value} inputs")
 
 
 def varied_words(*found: VariedDifference) -> str:

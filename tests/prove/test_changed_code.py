@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from breakscan.fix.source_map import SourceMap
-from breakscan.prove.changed_code import UnseenKind, changed_code_ran, replaced_tests, unrun
+from breakscan.prove.changed_code import UnseenKind, changed_code_ran, lines_around, replaced_tests, unrun
 from breakscan.prove.overlay import ExecutedCode
 from breakscan.prove.protocol import RanCode
 
@@ -29,6 +29,12 @@ def f(x, flag):
 def g(x):
     return x or 3
 """
+
+
+def test_changed_lines_around_a_call_are_those_of_scopes_that_run() -> None:
+    text = "def f(x):\n    y = x\n    return y\nfor i in range(3):\n    z = f(i)\n    print(z)\n"
+    assert lines_around(text, {2, 6}, {1, 4, 5}) == {6}
+    assert lines_around(text, {2, 6}, {2}) == {2}
 
 
 @pytest.mark.parametrize(

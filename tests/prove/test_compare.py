@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from breakscan.prove.call_result import CallResult, leaves, result_of
-from breakscan.prove.equal import Change, Expected, Part
+from breakscan.prove.equal import Change, Expected, Part, places_of
 from breakscan.report.measurements import difference_words
 
 torch = pytest.importorskip("torch")
@@ -68,6 +68,18 @@ def test_errors_within_rounding_show_in_higher_precision() -> None:
     expected.know(expected.distances(exact=True))
     assert expected.differences_when_exact(of(exact * 1.001)) == []
     assert expected.differences_when_exact(of(exact * 1.01)) != []
+
+
+def test_parts_are_found_at_other_places() -> None:
+    one = CallResult(outputs={"output": torch.ones(2)}, others={"output": ""})
+    outputs = {"output 0": torch.zeros(2), "output 1": torch.ones(2)}
+    pair = CallResult(outputs=outputs, others={"output": "tuple", "output 0": "", "output 1": ""})
+    assert places_of(one, pair) == {"output": "output 1"}
+    assert places_of(pair, one) == {}
+    expected = Expected([one])
+    assert expected.differences([pair], eager=True) != []
+    expected.moves = True
+    assert expected.differences([pair], eager=True) == []
 
 
 def test_what_further_runs_of_the_unchanged_program_differ_by_is_noise() -> None:

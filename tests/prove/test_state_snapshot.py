@@ -53,6 +53,19 @@ class Registry(dict[str, list[int]]):
         raise KeyError(key)
 
 
+def test_parameters_are_frozen_for_a_block() -> None:
+    module = Counter()
+    module.fc.bias.requires_grad_(False)
+    snapshot = StateSnapshot({"self": module})
+    with snapshot.turned(["self.fc.weight", "self.fc.bias"]):
+        assert [*snapshot.leaves()] == ["self.fc.bias"]
+        module.fc(torch.ones(2)).sum().backward()
+        assert (module.fc.weight.grad, module.fc.bias.grad is None) == (None, False)
+    assert [*snapshot.leaves()] == ["self.fc.weight"]
+    assert module.fc.bias.grad is None
+    assert not module.fc.bias.requires_grad
+
+
 def test_all_that_a_call_changes_is_put_back() -> None:
     module, x, box = Counter(), torch.zeros(3, 2), Registry(x=[1])
     snapshot = StateSnapshot({"self": module, "args": (x, box)})

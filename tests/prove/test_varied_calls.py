@@ -31,7 +31,7 @@ FLOATS = [torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.flo
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("kind", VALUES[:-2])
+@pytest.mark.parametrize("kind", VALUES)
 def test_floats_keep_shape_and_dtype(dtype: torch.dtype, kind: Variation) -> None:
     value = torch.tensor([[1.0, 2.0, -3.0], [4.0, 0.0, 6.0]], dtype=torch.float32).to(dtype)
     other = other_values(value, kind)
@@ -59,6 +59,18 @@ def test_integers_stay_within_the_range_that_was_seen() -> None:
         assert set(zeros.tolist()) == {zero}
     for kind in (Variation.NEGATED, Variation.NAN, Variation.INFINITE, Variation.EXTREME):
         assert other_values(torch.arange(9), kind) is None
+    centred = other_values(torch.arange(4, 9), Variation.NEGATED, "args[0]")
+    assert centred is not None
+    assert centred.tolist() == [-2, -1, 0, 1, 2]
+
+
+def test_rounded_values_have_halves_and_masks_are_set_as_a_whole() -> None:
+    rounded = other_values(torch.tensor([0.48, 1.1, -0.02]), Variation.COARSE)
+    assert rounded is not None
+    assert rounded.tolist() == [0.5, 1.125, 0.0]
+    mask = torch.tensor([True, False])
+    masks = [other_values(mask, kind) for kind in (Variation.BELOW, Variation.ABOVE, Variation.ZERO)]
+    assert [one if one is None else one.tolist() for one in masks] == [[False, False], [True, True], None]
 
 
 @pytest.mark.parametrize(
