@@ -123,7 +123,7 @@ def _checked(report: ExplainReport, compare: bool, count_edits: bool) -> Explain
     sites = [*(own[site] for site in hiding), *editable, *(_absolute(one.site) for one in compared)]
     paths = sorted({site.path for site in sites})
     if not paths:
-        return report
+        return replace(report, compared=0 if compare else None)
     from breakscan.check.pipeline.check import check_paths
 
     settings = NearestSettings()
@@ -142,7 +142,7 @@ def _checked(report: ExplainReport, compare: bool, count_edits: bool) -> Explain
                 hidden.setdefault(site, []).append(finding)
     fixed = sum(any(site.shares_line_with(edit) for edit in edits) for site in editable)
     missed = [one for one in compared if not any(_is_found(one, finding) for finding in found.findings)]
-    return replace(report, hidden=hidden, fixable=fixed, compared=len(compared), missed=missed)
+    return replace(report, hidden=hidden, fixable=fixed, compared=len(compared) if compare else None, missed=missed)
 
 
 def _is_found(problem: Problem, finding: Finding) -> bool:

@@ -11,21 +11,9 @@ from breakscan.explanation.breaks import BreakSite, break_page
 from breakscan.explanation.frames import FrameStatus, UncompiledFrame
 from breakscan.explanation.recompile_remedies import OF_LIMIT, limit_remedies, recompile_remedies
 from breakscan.explanation.recompiles import Recompile, changes_of, recompile_sentence
-from breakscan.explanation.remedies import (
-    break_remedies,
-    frame_remedies,
-    is_torchs_wish,
-)
+from breakscan.explanation.remedies import break_remedies, frame_remedies, is_torchs_wish
 from breakscan.model.findings import Origin, Severity, Verdict
-from breakscan.model.problem import (
-    AROUND_COMPILER,
-    Caller,
-    FunctionHead,
-    Problem,
-    ProblemKind,
-    SharedCode,
-    users_line,
-)
+from breakscan.model.problem import AROUND_COMPILER, Caller, FunctionHead, Problem, ProblemKind, SharedCode, users_line
 from breakscan.model.remedy import Remedy, RemedyKind
 from breakscan.model.words import INSIDE, counted, listed, place, seconds_in_words
 from breakscan.rulebook.document import Rule

@@ -35,7 +35,7 @@ _OF_RULE = {
 """Changes about which the rule says all that there is to do."""
 _OF_OBJECTS = {ChangeKind.NUMBER, ChangeKind.FLAG, ChangeKind.SET_LATER, ChangeKind.TYPE}
 """Changes of values that a compiled function can be given in place of the object."""
-_OWN = _OF_OBJECTS | {ChangeKind.LENGTH, ChangeKind.KEYS}
+_OWN = _OF_OBJECTS | {ChangeKind.LENGTH, ChangeKind.KEYS, ChangeKind.LAYOUT}
 _NAMES = {
     ChangeKind.BRANCH_ON_SIZE: "test-outside",
     ChangeKind.TRAINING: "both-modes",
@@ -99,13 +99,18 @@ def recompile_remedies(group: Sequence[Recompile], shared: SharedCode | None) ->
 
 
 def _not_the_users(package: str, group: Sequence[Recompile]) -> Remedies:
+    if len(group) > 1 and group[0].how.calls:
+        # It is what the user compiles.
+        return ()
     return (remedy("code-of-library" if len(group) == 1 else "part-without-library", package=package),)
 
 
 def _own_remedies(group: Sequence[Recompile], changes: Sequence[ValueChange], shared: SharedCode | None) -> Remedies:
     """The remedies where the user's code passes or holds what changed."""
     first, change = group[0], changes[0]
-    if first.made_by is not None:
+    differs = first.is_elsewhere or any(one.objects > 1 for one in changes)
+    # What the same line passes would be passed without the break as well.
+    if first.made_by is not None and (differs or change.kind is ChangeKind.NUMBER):
         at, function = first.made_by
         return _without_break("remove-break-above", at, function)
     if change.holder is Holder.RESULT:
@@ -118,12 +123,10 @@ def _own_remedies(group: Sequence[Recompile], changes: Sequence[ValueChange], sh
     if change.kind is ChangeKind.SET_LATER and {*change.values} == {"None", "missing"}:
         return (remedy("set-always", **_facts(first, change)),)
     own = next((one for one in changes if one.objects > 1 and (one.is_parameter or one.kind in _OWN)), None)
-    if any(one.objects > 1 for one in changes) and first.alone_for is not None:
+    if differs and first.alone_for is not None:
         return _without_break("remove-break-inside", first.alone_for, first.function)
     is_past = first.hit_limit or (shared is not None and shared.limit is not None)
-    if own is not None and own.kind is ChangeKind.TYPE and not is_past:
-        own = None
-    if own is not None:
+    if own is not None and (is_past or own.kind is not ChangeKind.TYPE):
         is_known = own == change or first.how.calls > 1
         number = _number_of_objects(first, own, shared) if is_known else None
         # What has its own sizes cannot be given the values of another one.
@@ -221,7 +224,7 @@ def _of_objects(first: Recompile, change: ValueChange, number: int | None, *, is
         names.append("isolate_recompiles")
     if is_past:
         names.append("recompile_limit")
-    if change.kind in _OF_OBJECTS and change.kind is not ChangeKind.TYPE:
+    if change.kind in _OF_OBJECTS and any(map(_LITERAL.fullmatch, change.values)):
         names.append("hoist")
     if not is_past:
         names.append("own-version")
@@ -367,7 +370,9 @@ def _of_sizes(group: Sequence[Recompile], change: ValueChange, shared: SharedCod
     then, now = (dict(objects).get("self") for objects in first.objects)
     if any(one.is_parameter for one in changes) or (None not in (then, now) and then != now):
         return (remedy("own-sizes"), *_open_parameters(changes, shared))
-    if not any(one.opened for one in group):
+    # Code behind a break may fix a size that the code before it leaves open.
+    opened = [one.opened for one in group if one.guard.kind is ChangeKind.SIZE and one.new not in APART]
+    if 2 * sum(opened) < len(opened) or not any(one.opened for one in group):
         return (remedy("one-size"),) if change.owner.isidentifier() else ()
     sizes = [one for one in changes if one.kind is ChangeKind.SIZE and one.dimension is not None]
     marked = {one.subject for one in sizes if one.owner in first.passed}

@@ -78,7 +78,8 @@ class Recompile:
     compiled alone only because another function runs eager, ``made_by`` is the break that does that, with its name.  If
     ``is_memo``, compiled code keeps what changed in an attribute until what it is for changes.  ``unrolled`` is a
     loop whose rounds depend on it, ``container`` the expression of the ``nn.Sequential`` that called the function.
-    ``alone_for`` is a break in the function, or in what it calls, without which its caller's graph would have it.
+    ``alone_for`` is a break in the function, or in what it calls, without which its caller's graph would have it;
+    ``is_elsewhere`` says that another line calls the function than when the version was compiled.
     ``runs`` is how often graphs had run in the process before it."""
 
     rule: Rule | None
@@ -107,6 +108,7 @@ class Recompile:
     is_memo: bool = False
     unrolled: Caller | None = None
     alone_for: Caller | None = None
+    is_elsewhere: bool = False
     container: str | None = None
     runs: int | None = None
 
@@ -159,10 +161,11 @@ def _objects_with_own_values(met: Sequence[tuple[Recompile, ParsedGuard]]) -> in
     for recompile, guard in met:
         root = _ROOT.match(guard.subject)
         for objects, value in zip(recompile.objects, (guard.old, guard.new), strict=True):
-            named = tuple((name, number) for name, number in objects)
-            own = tuple(one for one in named if root and one[0] == root[0]) or named[:1]
-            values.setdefault(own, set()).add(value)
-            selves.add(dict(objects).get("self"))
+            named = dict(objects)
+            # What is no object belongs to the object whose method the function is, and to no other argument.
+            owner = next((name for name in (root[0] if root else "", "self", "args[0]") if name in named), None)
+            values.setdefault(((owner, named[owner]),) if owner else (), set()).add(value)
+            selves.add(named.get("self"))
     # An object that a call of one model is given is one of the call's values, and may be another each time.
     is_given = len(selves) == 1 and None not in selves and not met[0][1].is_parameter
     is_each = not is_given and () not in values and all(len(own) == 1 for own in values.values())
@@ -489,10 +492,11 @@ def _recompile(
 ) -> Recompile:
     """``times`` is how often the function was compiled again over what the guard is about."""
     seen, failed, guard = met.seen, met.failed, met.guard
-    trigger = _trigger(seen, context)
+    call = _call(seen, context)
+    trigger = context.caller(call) if call else None
     text = failed.text if failed else ""
     origin = _origin(seen, context)
-    version = versions.get(seen.compile_id or "")
+    version, before = versions.get(seen.compile_id or ""), run.started.get(met.version)
     demands = [line.text for line in version.guards] if version else []
     sizes = [one for one in (guard, *met.also) if one.kind is ChangeKind.SIZE and one.dimension is not None]
     rule = None
@@ -534,6 +538,7 @@ def _recompile(
         unrolled=_unrolled(seen, (guard, *met.also), context),
         container=_container(seen, context),
         made_by=_break_above(seen, eager, context) if origin is not Origin.USER else None,
+        is_elsewhere=before is not None and _line_above(seen, context) != _line_above(before, context),
         runs=seen.runs,
     )
 
@@ -543,6 +548,13 @@ def _opened(guard: ParsedGuard, sizes: Sequence[ParsedGuard], demands: Sequence[
     if guard.kind is ChangeKind.NUMBER:
         return any(f"{guard.subject} is {kind}" in demands for kind in ("an int", "a float"))
     return bool(sizes) and all(leaves_open(demands, one.owner, one.dimension or 0) for one in sizes)
+
+
+def _line_above(seen: RecompileSeen | CompileStarted, context: ExplainContext) -> tuple[str, int] | None:
+    """The line that calls the function that is compiled; the rest of one after a break is called by itself."""
+    code = seen.frame if isinstance(seen, RecompileSeen) else seen.code
+    callers = context.not_torchs(seen.stack)[: -1 if code and is_resumed(code.name) else None]
+    return (callers[-1].path, callers[-1].line) if callers else None
 
 
 def _closes_over(frame: Code, subject: str, context: ExplainContext) -> bool:
@@ -632,12 +644,6 @@ def _caller_of_generated(seen: RecompileSeen, context: ExplainContext) -> StackF
     return next(reversed(context.not_torchs(seen.stack)), None)
 
 
-def _trigger(seen: RecompileSeen, context: ExplainContext) -> Caller | None:
-    """The call of compiled code that met the guard: the line above torch's first frame, as a rule the user's."""
-    call = _call(seen, context)
-    return context.caller(call) if call else None
-
-
 def _users_line(seen: RecompileSeen, trigger: Caller | None, origin: Origin, context: ExplainContext) -> Caller | None:
     if origin is Origin.USER and (trigger is None or trigger.origin is Origin.USER):
         return None
@@ -656,6 +662,7 @@ def _begins_call(seen: RecompileSeen, context: ExplainContext) -> bool:
 
 
 def _call(seen: RecompileSeen, context: ExplainContext) -> StackFrame | None:
+    """The call of compiled code that met the guard: the line above torch's first frame, as a rule the user's."""
     entry = next((i for i, frame in enumerate(seen.stack) if is_compiler_entry(frame.path)), len(seen.stack))
     calls = context.not_torchs(seen.stack[:entry])
     while len(calls) > 1 and context.sources.passes_on(calls[-1].path, calls[-1].line):

@@ -120,7 +120,9 @@ def test_a_size_can_be_kept_where_a_break_cannot_be_removed() -> None:
     """A function is compiled on its own because of a break in another library's code."""
     broken = {"made_by": (Site(f"{INSTALLED}/other/loop.py", 3, 1, 3, 2), "loop"), "opened": False}
     assert names(replace(passed_by(TRAINER), **broken)) == ["library-transformers"]
-    assert names(replace(passed_by(LOOP), **broken)) == ["break-of-library"]
+    assert names(replace(passed_by(LOOP), **broken, is_elsewhere=True)) == ["break-of-library"]
+    # Without the break, the same line would pass the same sizes.
+    assert names(replace(passed_by(LOOP), **broken)) == ["one-size"]
 
 
 def test_what_the_code_of_a_library_brings_about_is_no_work_of_its_user() -> None:

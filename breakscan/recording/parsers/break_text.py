@@ -23,6 +23,7 @@ _END = re.compile(r"^(Stack variable source attribution:|User code traceback:|fr
 _HEAD = re.compile(r"Graph break in user code at (.+):(\d+)$", re.M)
 _LOGGER = re.compile(r"method: <\w*Logger (\S+) \(\w+\)>\.(\w+),")
 _DISABLED = re.compile(r"function `?(?:<(?:function|bound method) )?(?:[\w<>]+\.)*(\w+)[^`]*?`? since it was wrapped")
+_RAISED = re.compile(r"Dynamo failed to run FX node with fake tensors: .*: got (\w+)\((['\"])(.*)\2\)$")
 _SKIPPED = "Failed to handle graph break gracefully"
 _REST_SKIPPED = "graph break that we cannot resume from"
 
@@ -114,7 +115,7 @@ def _parse_cause(part: str) -> BreakCause:
     return BreakCause(
         gb_type=gb_type,
         gb_id=f"GB{found[1]}" if found else None,
-        explanation=" ".join(fields["Explanation"]).strip(),
+        explanation=_RAISED.sub(r"the operation raises \1: \3", " ".join(fields["Explanation"]).strip()),
         hints=tuple(fields["Hint"]),
         context=" ".join(fields["Developer debug context"]).strip(),
     )

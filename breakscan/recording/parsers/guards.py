@@ -339,14 +339,13 @@ def readable(source: str) -> str:
     """An expression over Dynamo's scopes as the user would write it: ``self.linear.weight`` for
     ``L['self']._modules['linear']._parameters['weight']``."""
     text = re.sub(r"\b[LG]\['([^']+)'\]", r"\1", source)
-    text = re.sub(r"\._(?:modules|parameters|buffers)\['([^']+)'\]", r".\1", text)
-    text = re.sub(r"\.__dict__\['([^']+)'\]", r".\1", text)
-    text = re.sub(r"\.__dict__\b", "", text)
-    text = re.sub(r"\.__closure__\[\d+\]\.cell_contents", "", text)
+    text = re.sub(r"\.(?:_modules|_parameters|_buffers|__dict__)\['([^']+)'\]", r".\1", text)
+    text = re.sub(r"\.__dict__\b|\.__closure__\[\d+\]\.cell_contents", "", text)
     text = re.sub(r"\.size\(\)\[", ".shape[", text)
     text = re.sub(r"dict\.__getitem__\((.+?), list\(dict\.keys\(\1\)\)\[(\d+)\]\)", r"list(\1.values())[\2]", text)
     text = re.sub(r"list\(dict\.keys\(([^()]+)\)\)", r"list(\1)", text)
-    text = re.sub(r"___from_numpy\((\w+)\)", r"\1", text)
+    text = re.sub(r"(\._\w*hooks)\[list\([^()]+\1\)\[(\d+)\]\]", r"\1[\2]", text)
+    text = re.sub(r"___from_numpy\(([^()]+)\)", r"\1", text)
     text = re.sub(r"\b__builtins_dict___\d+\['(\w+)'\]", r"\1", text)
     text = re.sub(r"\b__import_(\w+)", lambda found: found[1].replace("_dot_", "."), text)
     text = re.sub(r"\b___stack\d+\.__self__\b", OF_METHOD, text)

@@ -26,6 +26,6 @@ class ExplainReport:
     again: str = ""
     hidden: Mapping[Site, Sequence[Finding]] = field(default_factory=dict)
     fixable: int = 0
-    compared: int = 0
+    compared: int | None = None
     missed: Sequence[Problem] = ()
     files: SourceFiles = field(default_factory=SourceFiles)

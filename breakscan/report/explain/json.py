@@ -56,7 +56,7 @@ COMPUTED: Computed = {
     Remedy: {"command": attrgetter("command")},
 }
 """The keys of a class that are not fields."""
-FOR_REMEDIES = ("is_memo", "unrolled", "container", "alone_for")
+FOR_REMEDIES = ("is_memo", "is_elsewhere", "unrolled", "container", "alone_for")
 _LEFT_OUT: Mapping[type, tuple[str, ...]] = {
     Generated: ("code",),
     Problem: ("stack", "price", "page"),

@@ -56,12 +56,11 @@ class _Writer:
         for sentence in time_sentences(explanation):
             self.paragraph(sentence, indent="")
         self.ranks(explanation.ranks)
-        sections = sections_of(explanation.problems)
         most = None if FINDINGS in tables else MOST_ENTRIES
-        for section in sections:
+        for section in sections_of(explanation.problems):
             self.section(section, most)
-        if self.compared:
-            self.comparison()
+        if self.compared is not None:
+            self.comparison(self.compared)
         if self.fixable:
             self.console.print()
             self.paragraph(FIX_HINT.format(self.fixable, "breaks"), indent="", style="dim")
@@ -83,12 +82,13 @@ class _Writer:
             self.console.print()
             self.paragraph(f"{rest} more; {self.again}--show {FINDINGS} lists all.", style="dim")
 
-    def comparison(self) -> None:
+    def comparison(self, compared: int) -> None:
         """Write which problems ``check`` has no finding for."""
         self.console.print()
         self.console.print(Text("Compared with breakscan check", "bold underline"))
-        count = f"{self.compared - len(self.missed)} of {counted(self.compared, 'problem')}"
-        self.paragraph(f"It has findings for {count} of your code{', none for:' if self.missed else '.'}", indent="")
+        count = f"{compared - len(self.missed)} of {counted(compared, 'problem')}"
+        found = f"It has findings for {count} of your code{', none for:' if self.missed else '.'}"
+        self.paragraph(found if compared else "No problem is in a file of yours that has not changed since.", indent="")
         for problem in self.missed:
             self.paragraph("  ".join(filter(None, (position(problem.site), problem.what, problem.rule_words))))
 
