@@ -34,7 +34,7 @@ import breakscan
 from breakscan.__main__ import main as run_breakscan
 from breakscan.recording.recording import RecordingWriter
 from breakscan.recording.session import FORMAT, MANIFEST, Manifest
-from breakscan.recording.tracelog.processes import read_trace
+from breakscan.recording.tracelog import read_trace
 from breakscan.report.formats import EXPLAIN
 
 TRACES = Path(__file__).parent.parent / "tests" / "data" / "traces"

@@ -35,8 +35,7 @@ from breakscan.explanation.graphs import Graph
 from breakscan.explanation.recompiles import Recompile
 from breakscan.model.torch_versions import SUPPORTED, is_too_old
 from breakscan.recording.bootstrap.import_watch import ImportWatch
-from breakscan.recording.hooks.exports import MODULES
-from breakscan.recording.hooks.targets import is_compiled
+from breakscan.recording.hooks.targets import MODULES, is_compiled
 from breakscan.recording.isolation import ShownPaths, compiled_for_the_first_time, program_as_it_was
 from breakscan.recording.recorder import Recorder
 from breakscan.recording.recording import read_recording

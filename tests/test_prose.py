@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from tests.trees import PACKAGE, trees
 
-PARSERS = ("recording/parsers/", "recording/traced.py", "recording/tracelog/")
+PARSERS = ("recording/parsers/", "recording/traced.py", "recording/tracelog.py")
 """What reads the text that torch writes."""
 LEFT = {
     "rulebook/document.py": "Python code in examples",
@@ -16,8 +16,8 @@ LEFT = {
     "report/fix.py": "heads of hunks of a diff",
     "report/printable.py": "annotations of fields",
     "explanation/context.py": "reprs of Python in the text of torch",
-    "explanation/graphs.py": "reasons of torch, without their beginning and their stack",
-    "explanation/kernel_calls.py": "comments in code that Inductor generated",
+    "explanation/graphs.py": "reasons of torch, without their beginning and their stack; comments of Inductor's code",
+    "recording/hooks/profile.py": "torch's names in a profile",
     "explanation/recompiles.py": "guards, as torch writes them",
     "source/python_text.py": "errors of tokenize",
     "prove/rewrites.py": "the headers of a patch",

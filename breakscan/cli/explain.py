@@ -140,7 +140,7 @@ def _explained(session: Session, library: Library, files: SourceFiles) -> Explan
 
 
 def _say_whom_it_waits_for(ranks: list[int]) -> None:
-    from breakscan.explanation.rank_report import ranks_in_words
+    from breakscan.explanation.explanation import ranks_in_words
 
     click.echo(f"breakscan: waiting for {ranks_in_words(ranks)} to end, at most {MOST_SECONDS:.0f} s", err=True)
 

@@ -14,14 +14,16 @@ from breakscan.cli.options import option
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.gates import (
     Gates,
-    lock_sentences,
+    Judgement,
+    Lock,
+    judge,
+    lock_of,
     nothing_compiled,
-    outdated_words,
+    program_of,
+    read_lock,
     selectors,
     unmet,
-    unmet_sentence,
 )
-from breakscan.explanation.lock_file import Judgement, Lock, judge, lock_of, lock_text, program_of, read_lock
 from breakscan.model.words import counted
 from breakscan.report.printable import visible
 from breakscan.rulebook.library import Library
@@ -66,7 +68,7 @@ def gate_status(gates: Gates, explanation: Explanation) -> int:
         return NOT_MET
     found = unmet(gates, explanation)
     for gate in found:
-        click.echo(f"breakscan: {visible(unmet_sentence(gate))}", err=True)
+        click.echo(f"breakscan: {visible(gate.sentence)}", err=True)
     return NOT_MET if found else 0
 
 
@@ -116,13 +118,13 @@ class Locking:
         if self.found is None:
             lock = lock_of(explanation, self.program, file.folder)
             said = f"was made, and allows {counted(len(lock.breaks), 'break')}"
-            return 0 if failed else file.write(lock_text(lock), said)
+            return 0 if failed else file.write(lock.text, said)
         found = judge(self.found, explanation, file.folder, add=file.add)
         if not found.is_kept and not file.add:
-            return file.refuse(*map(visible, lock_sentences(found, str(file.path))), self.advice(explanation))
+            return file.refuse(*map(visible, found.sentences(str(file.path))), self.advice(explanation))
         if failed or found.follows.breaks == self.found.breaks:
             return 0
-        return file.change(lock_text(found.follows), self.change(found))
+        return file.change(found.follows.text, self.change(found))
 
     def advice(self, explanation: Explanation) -> str:
         """Return the advice for breaks that the lock does not allow."""
@@ -134,4 +136,4 @@ class Locking:
     def change(self, found: Judgement) -> str:
         """Return the words for how the lock has changed."""
         grown = len(found.new) + len(found.worse) if self.file.add else 0
-        return ", ".join(filter(None, (f"{grown} added" if grown else "", outdated_words(found))))
+        return ", ".join(filter(None, (f"{grown} added" if grown else "", found.outdated)))

@@ -16,7 +16,7 @@ from breakscan.cli.output import report_stream
 from breakscan.cli.programs import ARGUMENTS, COMPILE, refuse_notebook, requests_for, require_torch
 from breakscan.prove.observation import NothingToMeasure
 from breakscan.prove.worker import CALLS, UserProgram, WorkerError
-from breakscan.recording.requests_file import BACKEND
+from breakscan.recording.bootstrap.eager_compile import BACKEND
 from breakscan.report.formats import Formats, Report
 
 

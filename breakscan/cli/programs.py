@@ -13,7 +13,8 @@ import click
 
 from breakscan.cli.options import option
 from breakscan.model.torch_versions import SUPPORTED, is_too_old
-from breakscan.recording.requests_file import BACKEND, RequestError, Requests, compile_request
+from breakscan.recording.bootstrap.eager_compile import BACKEND
+from breakscan.recording.launch import RequestError, Requests, compile_request
 from breakscan.rulebook.config import installed_torch
 from breakscan.source.python_text import is_notebook
 

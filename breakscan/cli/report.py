@@ -86,8 +86,7 @@ def report(
 
 
 def _explained(paths: Sequence[Path], library: Library, relocation: Relocation, files: SourceFiles) -> Explanation:
-    from breakscan.explanation.from_recording import explain_run
-    from breakscan.explanation.from_trace_logs import explain_logs
+    from breakscan.explanation.from_recording import explain_logs, explain_run
     from breakscan.recording.session import read_run
 
     try:

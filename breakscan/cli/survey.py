@@ -13,12 +13,11 @@ from breakscan.cli.options import argument, declared, format_option, option, out
 from breakscan.cli.output import report_stream
 from breakscan.report.formats import SURVEY, SURVEY_DIFF
 from breakscan.report.printable import visible
-from breakscan.survey.units import StageStatus
+from breakscan.survey.manifest import StageStatus
 
 if TYPE_CHECKING:
-    from breakscan.survey.engine import Engine
     from breakscan.survey.store import Surveyed
-    from breakscan.survey.survey import Progressed
+    from breakscan.survey.survey import Engine, Progressed
 
 STATUSES = tuple(one.value for one in StageStatus if one is not StageStatus.OK)
 
@@ -67,9 +66,8 @@ def run(
     Each unit runs in its own processes, with the limits of the manifest; a crash, a timeout or a missing package is a
     result.  The same command continues a survey that was interrupted.  Exits with 130 if interrupted.
     """
-    from breakscan.survey.manifest import read_manifest
+    from breakscan.survey.manifest import planned, read_manifest
     from breakscan.survey.overview import overview
-    from breakscan.survey.plan import planned
     from breakscan.survey.store import Store
     from breakscan.survey.survey import run_survey
 
@@ -132,11 +130,11 @@ def diff(
 
 def _engine(name: str, jobs: int | None, gpus: str | None, address: str | None) -> Engine:
     if name == "ray":
-        from breakscan.survey.engine import RayEngine
+        from breakscan.survey.survey import RayEngine
 
         return RayEngine(address)
     from breakscan.source.files import usable_cores
-    from breakscan.survey.engine import LocalEngine
+    from breakscan.survey.survey import LocalEngine
 
     return LocalEngine(jobs or usable_cores(), _numbers(gpus))
 

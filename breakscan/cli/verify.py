@@ -17,7 +17,7 @@ from breakscan.prove.proof import ProofVerdict, Verification
 from breakscan.prove.rewrites import PatchError, SettingError, of_settings, of_texts, patched_files
 from breakscan.prove.verify import Question
 from breakscan.prove.verify import verify as prove
-from breakscan.recording.requests_file import BACKEND
+from breakscan.recording.bootstrap.eager_compile import BACKEND
 from breakscan.report.formats import VERIFY
 from breakscan.report.measurements import progress_words
 from breakscan.rulebook.config import NearestSettings

@@ -7,7 +7,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
-from typing import Any, TypeVar
+from typing import Any
 
 from breakscan.explanation.compilations import CompiledFrame
 from breakscan.explanation.context import ExplainContext
@@ -36,40 +36,31 @@ from breakscan.recording.records import (
     PlainCallsRan,
     ProcessForked,
     RecompileSeen,
-    Record,
     StackFrame,
     StateKeysSeen,
     ValuesSeen,
 )
+from breakscan.recording.traced import is_of
 from breakscan.rulebook.remedies import remedy
 
-Processes = Sequence[Sequence[Record]]
-T = TypeVar("T", bound=Record)
 _UNKNOWN = Caller("<unknown>", 1, None, Origin.USER)
 
 
 def around_the_compiler(
-    processes: Processes,
-    frames: Iterable[UncompiledFrame],
-    compiles: Sequence[CompiledFrame],
-    context: ExplainContext,
+    frames: Iterable[UncompiledFrame], compiles: Sequence[CompiledFrame], context: ExplainContext
 ) -> list[Problem]:
     """The problems of all kinds, for which nothing that Dynamo reports is needed."""
     return [
-        *_failed_runs(processes, context),
-        *_eager_calls(processes, frames, context),
-        *_plain_calls(processes, context),
-        *_half_precision(processes, context),
-        *_late_hooks(processes, context),
-        *_state_keys(processes, context),
-        *_compiled_anew(processes, compiles, context),
-        *_bypassed_caches(processes, compiles, context),
-        *_unrolled_loops(processes, compiles, context),
+        *_failed_runs(context),
+        *_eager_calls(frames, context),
+        *_plain_calls(context),
+        *_half_precision(context),
+        *_late_hooks(context),
+        *_state_keys(context),
+        *_compiled_anew(compiles, context),
+        *_bypassed_caches(compiles, context),
+        *_unrolled_loops(compiles, context),
     ]
-
-
-def _of(processes: Processes, kind: type[T]) -> list[T]:
-    return [record for records in processes for record in records if isinstance(record, kind)]
 
 
 def _problem(
@@ -99,21 +90,21 @@ _WHY: Mapping[str, tuple[str, str | None]] = {
 """Why calls ran eager, and the name of the remedy, by the stance."""
 
 
-def _eager_calls(processes: Processes, frames: Iterable[UncompiledFrame], context: ExplainContext) -> Iterator[Problem]:
+def _eager_calls(frames: Iterable[UncompiledFrame], context: ExplainContext) -> Iterator[Problem]:
     """The eager calls of what is compiled, by function and stance, the most frequent first.
 
     Under the default stance, only functions count that are known not to be compiled, which explains them: of others,
     code that was compiled before the recording may have run.
     """
-    called = Inherited(processes, CompileCalled, attrgetter("key"))
-    met_limit = past_limit(processes)
+    called = Inherited(context.processes, CompileCalled, attrgetter("key"))
+    met_limit = past_limit(context)
     all_calls: Counter[Code | str] = Counter()
     eager: dict[tuple[Code | str, str], list[tuple[CompileCalled, EagerCallsRan]]] = defaultdict(list)
-    for process, records in enumerate(processes):
+    for process, records in enumerate(context.processes):
         for ran in {one.key: one for one in records if isinstance(one, CallsRan)}.values():
             if (call := called.get(process, ran.key)) is not None:
                 all_calls[call.code or call.target] += ran.calls
-    for call, found in eager_calls_of(processes):
+    for call, found in eager_calls_of(context):
         eager[call.code or call.target, found.stance].append((call, found))
     lost = (FrameStatus.EAGER, FrameStatus.RAISED)
     whole = (frame for frame in frames if frame.status in lost and not frame.rest_only)
@@ -153,19 +144,19 @@ def _eager_calls(processes: Processes, frames: Iterable[UncompiledFrame], contex
         )
 
 
-def eager_calls_of(processes: Processes) -> Iterator[tuple[CompileCalled, EagerCallsRan]]:
+def eager_calls_of(context: ExplainContext) -> Iterator[tuple[CompileCalled, EagerCallsRan]]:
     """The calls that ran eager, by process, by what was called and by stance, with the call of torch.compile."""
-    called = Inherited(processes, CompileCalled, attrgetter("key"))
-    for process, records in enumerate(processes):
+    called = Inherited(context.processes, CompileCalled, attrgetter("key"))
+    for process, records in enumerate(context.processes):
         for ran in {(one.key, one.stance): one for one in records if isinstance(one, EagerCallsRan)}.values():
             if (call := called.get(process, ran.key)) is not None:
                 yield call, ran
 
 
-def past_limit(processes: Processes) -> Counter[Code | None]:
+def past_limit(context: ExplainContext) -> Counter[Code | None]:
     """The number of calls that met the limit of recompiles and ran eager, by function."""
-    raised = {ended.frame for ended in _of(processes, FrameEnded) if ended.raised and ended.limit}
-    return Counter(seen.frame for seen in _of(processes, RecompileSeen) if seen.past_limit and seen.frame not in raised)
+    raised = {ended.frame for ended in context.of(FrameEnded) if ended.raised and ended.limit}
+    return Counter(seen.frame for seen in context.of(RecompileSeen) if seen.past_limit and seen.frame not in raised)
 
 
 def compiled_function(call: CompileCalled, context: ExplainContext) -> tuple[str, Site, Origin]:
@@ -173,24 +164,24 @@ def compiled_function(call: CompileCalled, context: ExplainContext) -> tuple[str
     to torch.compile, and the line that did."""
     if call.code is not None and context.origin(call.code.path) is not Origin.FRAMEWORK:
         return context.function_of(call.code), context.site_of(call.code), context.origin(call.code.path)
-    where = next(iter(reversed(context.callers(call.stack))), _UNKNOWN)
+    where = context.nearest(call.stack) or _UNKNOWN
     return call.target, Site(where.path, where.line, 1, where.line, 1), where.origin
 
 
-def _plain_calls(processes: Processes, context: ExplainContext) -> Iterator[Problem]:
+def _plain_calls(context: ExplainContext) -> Iterator[Problem]:
     """Calls of modules that are also compiled, by the line of the program; those that a method of the compiled model
     leads to, at the line that takes the method."""
     latest: dict[object, PlainCallsRan] = {}
-    for process, records in enumerate(processes):
+    for process, records in enumerate(context.processes):
         for record in records:
             if isinstance(record, PlainCallsRan):
                 latest[process, record.code, record.stack, record.method] = record
-    tried = {record.code for record in _of(processes, CompileStarted)}
-    targets = {call.target: call.code for call in _of(processes, CompileCalled)}
+    tried = {record.code for record in context.of(CompileStarted)}
+    targets = {call.target: call.code for call in context.of(CompileCalled)}
     methods = [ran for ran in latest.values() if ran.method is not None]
     calls = [ran for ran in latest.values() if ran.method is None]
     for method in methods:
-        below = [ran for ran in calls if any(_runs(frame, method.code) for frame in ran.stack)]
+        below = [ran for ran in calls if any(is_of(frame, method.code) for frame in ran.stack)]
         calls = [ran for ran in calls if ran not in below]
         if below or targets.get(method.target) not in tried:
             name = context.function_of(method.code)
@@ -212,9 +203,9 @@ def _plain_calls(processes: Processes, context: ExplainContext) -> Iterator[Prob
     by_line: dict[tuple[Code, StackFrame], list[PlainCallsRan]] = defaultdict(list)
     for ran in calls:
         by_line[ran.code, _line(ran.stack, context)].append(ran)
-    starts = {_line(record.stack, context) for record in _of(processes, CompileStarted)}
+    starts = {_line(record.stack, context) for record in context.of(CompileStarted)}
     callers = {(line.path, line.name) for line in starts}
-    compiled_at = {_line(call.stack, context) for call in _of(processes, CompileCalled)}
+    compiled_at = {_line(call.stack, context) for call in context.of(CompileCalled)}
     where = context.caller(compiled_at.pop()) if len(compiled_at) == 1 else None
     for (code, line), group in by_line.items():
         name = context.function_of(code)
@@ -247,13 +238,13 @@ def _plain_calls(processes: Processes, context: ExplainContext) -> Iterator[Prob
 _HALF = {"float16", "bfloat16"}
 
 
-def _half_precision(processes: Processes, context: ExplainContext) -> Iterator[Problem]:
+def _half_precision(context: ExplainContext) -> Iterator[Problem]:
     """Lines that call compiled code of half precision, and something else with the same arguments."""
-    tensors = ((seen.code, value.tensor) for seen in _of(processes, ValuesSeen) for value in seen.names.values())
+    tensors = ((seen.code, value.tensor) for seen in context.of(ValuesSeen) for value in seen.names.values())
     halves = {code for code, tensor in tensors if tensor and not _HALF.isdisjoint(tensor.dtypes)}
-    started = [record for record in _of(processes, CompileStarted) if record.code in halves]
+    started = [record for record in context.of(CompileStarted) if record.code in halves]
     for line, code in {_line(record.stack, context): record.code for record in started}.items():
-        if _of(processes, CodeGenerated) and context.sources.compares(line.path, line.line):
+        if context.of(CodeGenerated) and context.sources.compares(line.path, line.line):
             yield _problem(
                 ProblemKind.PLAIN_CALLS,
                 line,
@@ -267,18 +258,14 @@ def _half_precision(processes: Processes, context: ExplainContext) -> Iterator[P
             )
 
 
-def _runs(frame: StackFrame, code: Code) -> bool:
-    return (frame.path, frame.name) == (code.path, code.name) and frame.line >= code.line
-
-
 def _how_much(calls: Sequence[PlainCallsRan]) -> str:
     number, seconds = sum(ran.calls for ran in calls), sum(ran.seconds for ran in calls)
     return f": {counted(number, 'call')}" if number else f", for about {seconds_in_words(seconds)}" if seconds else ""
 
 
-def _late_hooks(processes: Processes, context: ExplainContext) -> Iterator[Problem]:
+def _late_hooks(context: ExplainContext) -> Iterator[Problem]:
     by_line: dict[tuple[StackFrame, str], list[LateHookSeen]] = defaultdict(list)
-    for seen in _of(processes, LateHookSeen):
+    for seen in context.of(LateHookSeen):
         by_line[_line(seen.stack, context), seen.hook].append(seen)
     for (line, hook), found in by_line.items():
         classes = ", ".join(dict.fromkeys(seen.target for seen in found))
@@ -296,8 +283,8 @@ def _late_hooks(processes: Processes, context: ExplainContext) -> Iterator[Probl
         )
 
 
-def _state_keys(processes: Processes, context: ExplainContext) -> Iterator[Problem]:
-    for seen in dict.fromkeys(_of(processes, StateKeysSeen)):
+def _state_keys(context: ExplainContext) -> Iterator[Problem]:
+    for seen in dict.fromkeys(context.of(StateKeysSeen)):
         is_saved = seen.way == "saved"
         holds = "_orig_mod is the name by which a compiled model holds the original"
         keys = counted(seen.keys, "key")
@@ -322,12 +309,10 @@ def _state_keys(processes: Processes, context: ExplainContext) -> Iterator[Probl
 _DATA_LOADER = "torch/utils/data/_utils/worker.py"
 
 
-def _compiled_anew(
-    processes: Processes, compiles: Sequence[CompiledFrame], context: ExplainContext
-) -> Iterator[Problem]:
+def _compiled_anew(compiles: Sequence[CompiledFrame], context: ExplainContext) -> Iterator[Problem]:
     """Functions that several processes compile, or one process again after a reset."""
     by_process: dict[Code, dict[int, list[CompileStarted]]] = defaultdict(lambda: defaultdict(list))
-    for process, records in enumerate(processes):
+    for process, records in enumerate(context.processes):
         for record in records:
             if isinstance(record, CompileStarted) and not is_resumed(record.code.name):
                 by_process[record.code][process].append(record)
@@ -343,7 +328,7 @@ def _compiled_anew(
             continue
         name = context.function_of(code)
         if len(found) > 1:
-            is_forked = any(isinstance(processes[number][0], ProcessForked) for number in found)
+            is_forked = any(isinstance(context.processes[number][0], ProcessForked) for number in found)
             stacks = [group[0].stack for group in found.values()]
             loaders = sum(any(frame.path.endswith(_DATA_LOADER) for frame in stack) for stack in stacks)
             in_loader = 2 * loaders > len(found)
@@ -372,11 +357,9 @@ def _compiled_anew(
 _APPLIED = re.compile(r"([\w.]+)\.apply\(")
 
 
-def _bypassed_caches(
-    processes: Processes, compiles: Sequence[CompiledFrame], context: ExplainContext
-) -> Iterator[Problem]:
+def _bypassed_caches(compiles: Sequence[CompiledFrame], context: ExplainContext) -> Iterator[Problem]:
     """Compiled code that a cache does not store: each process that starts compiles it again."""
-    graphs = {record.compile_id: record for record in _of(processes, GraphCompiled)}
+    graphs = {record.compile_id: record for record in context.of(GraphCompiled)}
     groups: dict[tuple[Site, str, str], list[tuple[CompiledFrame, StackFrame | None]]] = defaultdict(list)
     for compiled in compiles:
         for use in compiled.caches:
@@ -424,13 +407,11 @@ _FEW_OPS = 100
 _FEW_ROUNDS = 8
 
 
-def _unrolled_loops(
-    processes: Processes, compiles: Sequence[CompiledFrame], context: ExplainContext
-) -> Iterator[Problem]:
+def _unrolled_loops(compiles: Sequence[CompiledFrame], context: ExplainContext) -> Iterator[Problem]:
     """The loop that most operations of a large graph come from."""
     by_id = {one.compile_id: one for one in compiles}
     largest: dict[Site, tuple[int, int, int, GraphCompiled]] = {}
-    for graph in _of(processes, GraphCompiled):
+    for graph in context.of(GraphCompiled):
         loops: dict[Site, tuple[int, int]] = {}
         for line in graph.repeated:
             loop = context.sources.loop(line.place.path, line.place.line)
@@ -465,12 +446,12 @@ ONLY_COMPILED = "Only compiled code raises this: the plain program goes on here.
 MAYBE_PLAIN = "TORCH_COMPILE_DISABLE=1 shows whether the plain program raises this, too."
 
 
-def _failed_runs(processes: Processes, context: ExplainContext) -> Iterator[Problem]:
+def _failed_runs(context: ExplainContext) -> Iterator[Problem]:
     """Exceptions out of graphs while they ran, at the line of the function; out of their backwards, at the line of the
     program that asked for one."""
-    graphs = Inherited(processes, GraphCompiled, attrgetter("graph"))
-    compiled = {graph.frame for graph in _of(processes, GraphCompiled)}
-    for process, records in enumerate(processes):
+    graphs = Inherited(context.processes, GraphCompiled, attrgetter("graph"))
+    compiled = {graph.frame for graph in context.of(GraphCompiled)}
+    for process, records in enumerate(context.processes):
         for raised in records:
             if not isinstance(raised, GraphRaised):
                 continue

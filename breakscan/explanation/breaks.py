@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from breakscan.explanation.context import SIZES, ExplainContext, reason_of
 from breakscan.model.findings import Origin, Place, Site, Verdict
 from breakscan.model.problem import Caller, Price
-from breakscan.recording.parsers.break_text import (
+from breakscan.recording.parsers.frames import (
     BreakCause,
     branches_on_data,
     chained,
     disabled_function,
     frame_skipped,
+    is_of_comprehension,
+    is_resumed,
     is_wrong_type,
     logging_method,
     parse_causes,
     rest_skipped,
 )
-from breakscan.recording.parsers.frames import is_of_comprehension, is_resumed
-from breakscan.recording.records import BreakSeen, CompileStarted, Record, StackFrame
+from breakscan.recording.records import BreakSeen, Record, StackFrame
 from breakscan.rulebook.document import Rule
 from breakscan.rulebook.remedies import ASKS_FOR_NAMES, NESTED
 
@@ -130,18 +131,12 @@ class BreakSites:
         return sources.site(where.path, where.line, where.column, where.end_column, is_branch=is_branch), _type(seen)
 
 
-def break_sites(
-    breaks: Sequence[BreakSeen],
-    keys: BreakSites,
-    started: Mapping[str, CompileStarted],
-    context: ExplainContext,
-) -> dict[Key, BreakSite]:
-    """Return the sites in the order of a report.  ``started`` holds the stack above each
-    compile."""
+def break_sites(breaks: Sequence[BreakSeen], keys: BreakSites, context: ExplainContext) -> dict[Key, BreakSite]:
+    """The sites in the order of a report."""
     groups: dict[Key, list[BreakSeen]] = {}
     for seen in breaks:
         groups.setdefault(keys.key(seen), []).append(seen)
-    sites = {key: _site(key[0], group, started, context) for key, group in groups.items()}
+    sites = {key: _site(key[0], group, context) for key, group in groups.items()}
     functions = {name for site in sites.values() if site.rule and site.rule.family == SIZES for name in _names(site)}
     for key, site in sites.items():
         if site.rule and site.rule.id == "BRK205" and not functions.isdisjoint(_names(site)):
@@ -178,17 +173,12 @@ def _frames(seen: BreakSeen, context: ExplainContext) -> tuple[StackFrame, Stack
     return innermost, own[-1] if own else None
 
 
-def _site(
-    site: Site,
-    group: Sequence[BreakSeen],
-    started: Mapping[str, CompileStarted],
-    context: ExplainContext,
-) -> BreakSite:
+def _site(site: Site, group: Sequence[BreakSeen], context: ExplainContext) -> BreakSite:
     first = group[0]
     innermost, own = _frames(first, context)
     where = own or innermost
     root = parse_causes(first.text)[0]
-    begun = started.get(first.compile_id or "")
+    begun = context.started.get(first.compile_id or "")
     above = begun.stack if begun else ()
     origin = _origin(where, above, context)
     form = context.sources.form(where.path, where.line, where.column, where.end_column)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from breakscan.explanation.context import ExplainContext
+from breakscan.explanation.context import ExplainContext, is_torchs_own
 from breakscan.explanation.run_totals import clock_shifts
 from breakscan.model.findings import Origin, Site
 from breakscan.model.problem import Caller
@@ -18,8 +18,10 @@ from breakscan.recording.parsers.frames import is_resumed
 from breakscan.recording.parsers.guards import read_demand, readable
 from breakscan.recording.records import (
     CacheLooked,
+    CompileCalled,
     CompileStarted,
     CompileTimed,
+    FrameEnded,
     Guard,
     GuardsBuilt,
     PackageInstalled,
@@ -39,7 +41,6 @@ class GuardLine:
 
 
 def most_first(parts: Iterable[tuple[str, float]]) -> dict[str, float]:
-    """The seconds of each part, the most first."""
     seconds: dict[str, float] = defaultdict(float)
     for part, spent in parts:
         seconds[part] += spent
@@ -110,6 +111,19 @@ class Specialisation:
 
 
 @dataclass(frozen=True, slots=True)
+class CompileTarget:
+    """A function or module that ``torch.compile`` was asked for, where, and with which arguments: ``settings`` are
+    those besides the backend and ``fullgraph``, as Python writes them."""
+
+    name: str
+    caller: Caller | None
+    attempted: bool
+    backend: str | None
+    fullgraph: bool
+    settings: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class Precompiled:
     """A function whose compiled code was loaded, and the line that asked torch.compile for it."""
 
@@ -131,14 +145,25 @@ def restarts_in_words(frame: CompiledFrame) -> list[str]:
     return [_RESTARTS.get("".join(re.findall(r"\w+", reason)[-1:]), reason) for reason in frame.restarts]
 
 
-def compiled_frames(processes: Sequence[Sequence[Record]], context: ExplainContext) -> list[CompiledFrame]:
+def compile_targets(context: ExplainContext) -> list[CompileTarget]:
+    """The calls of torch.compile by the program.  Torch makes further calls itself to serve them."""
+    tried = {record.code for record in context.of(CompileStarted)} | {r.frame for r in context.of(FrameEnded)}
+    tried.update(code for record in context.of(PackageInstalled) for code in record.codes)
+    targets: list[CompileTarget] = []
+    for call in context.of(CompileCalled):
+        attempted = call.code in tried
+        if targets and is_torchs_own(call):
+            targets[-1] = replace(targets[-1], attempted=targets[-1].attempted or attempted)
+        else:
+            own = (attempted, call.backend, call.fullgraph, dict(call.settings))
+            targets.append(CompileTarget(call.target, context.nearest(call.stack), *own))
+    return targets
+
+
+def compiled_frames(context: ExplainContext) -> list[CompiledFrame]:
     """The compilations of all processes, in the order in which they began."""
-    found = [
-        frame
-        for records, shift in zip(processes, clock_shifts(processes), strict=True)
-        for frame in _frames(records, shift, context)
-    ]
-    return sorted(found, key=lambda frame: frame.at)
+    each = zip(context.processes, clock_shifts(context.processes), strict=True)
+    return sorted((one for process in each for one in _frames(*process, context)), key=lambda frame: frame.at)
 
 
 def _frames(records: Sequence[Record], shift: float, context: ExplainContext) -> Iterable[CompiledFrame]:
@@ -161,13 +186,28 @@ def _frames(records: Sequence[Record], shift: float, context: ExplainContext) ->
             made[begun.compile_id] = record
             rests[begun.code.path, begun.code.name, record.goes_on].append(begun.compile_id)
     for compile_id, times in timed.items():
-        begun = started.get(compile_id)
-        if begun is not None:
-            frame = _frame(begun, times, guards.get(compile_id), caches[compile_id], shift, context)
-            if compile_id in made:
-                ops = next((one.ops for one in times if not one.backward), None)
-                frame = replace(frame, made=tuple(_made_lines(made[compile_id], begun.code.path, ops, rests, context)))
-            yield frame
+        if (begun := started.get(compile_id)) is None:
+            continue
+        own = next((one for one in times if not one.backward), None)
+        built, python, ops = guards.get(compile_id), made.get(compile_id), own.ops if own else None
+        yield CompiledFrame(
+            compile_id=compile_id,
+            function=context.function_of(begun.code),
+            site=context.site_of(begun.code),
+            origin=context.origin(begun.code.path),
+            rest_only=is_resumed(begun.code.name),
+            at=begun.at + shift,
+            seconds=own.seconds if own else 0.0,
+            backward_seconds=sum(one.seconds for one in times if one.backward),
+            parts=most_first(stage for one in times for stage in one.stages.items()),
+            guards=tuple(dict.fromkeys(_guard_line(guard, context) for guard in built.guards)) if built else (),
+            guard_count=own.guards if own else None,
+            guard_seconds=built.check_seconds if built else None,
+            caches=tuple(caches[compile_id]),
+            restarts=tuple(reason.partition("\n")[0] for reason in own.restarts) if own else (),
+            failed=own.failed if own else None,
+            made=tuple(_made_lines(python, begun.code.path, ops, rests, context)) if python else (),
+        )
 
 
 def _made_lines(
@@ -185,50 +225,20 @@ def _made_lines(
         yield MadeLine(text, context.sources.site(path, number) if number else None, note)
 
 
-def _frame(
-    begun: CompileStarted,
-    times: Sequence[CompileTimed],
-    built: GuardsBuilt | None,
-    caches: Sequence[CacheUse],
-    shift: float,
-    context: ExplainContext,
-) -> CompiledFrame:
-    own = next((timed for timed in times if not timed.backward), None)
-    return CompiledFrame(
-        compile_id=begun.compile_id,
-        function=context.function_of(begun.code),
-        site=context.site_of(begun.code),
-        origin=context.origin(begun.code.path),
-        rest_only=is_resumed(begun.code.name),
-        at=begun.at + shift,
-        seconds=own.seconds if own else 0.0,
-        backward_seconds=sum(timed.seconds for timed in times if timed.backward),
-        parts=most_first(stage for timed in times for stage in timed.stages.items()),
-        guards=tuple(dict.fromkeys(_guard_line(guard, context) for guard in built.guards)) if built else (),
-        guard_count=own.guards if own else None,
-        guard_seconds=built.check_seconds if built else None,
-        caches=tuple(caches),
-        restarts=tuple(reason.partition("\n")[0] for reason in own.restarts) if own else (),
-        failed=own.failed if own else None,
-    )
-
-
 def _guard_line(guard: Guard, context: ExplainContext) -> GuardLine:
     line = guard.line
     site = context.sources.site(line.path, line.line, line.column, line.end_column) if line else None
     return GuardLine(guard.kind, read_demand(guard.kind, guard.text), site)
 
 
-def precompiled(records: Iterable[Record], context: ExplainContext) -> list[Precompiled]:
-    """Each function once, in order, with the line that asked for it."""
-    found: dict[Precompiled, None] = {}
-    for record in records:
-        if isinstance(record, PackageInstalled):
-            caller = next(iter(reversed(context.callers(record.stack))), None)
-            for code in record.codes:
-                if context.origin(code.path) is not Origin.FRAMEWORK and not is_resumed(code.name):
-                    found[Precompiled(context.function_of(code), context.site_of(code), caller)] = None
-    return list(found)
+def precompiled(context: ExplainContext) -> list[Precompiled]:
+    found = (
+        Precompiled(context.function_of(code), context.site_of(code), context.nearest(record.stack))
+        for record in context.of(PackageInstalled)
+        for code in record.codes
+        if context.origin(code.path) is not Origin.FRAMEWORK and not is_resumed(code.name)
+    )
+    return list(dict.fromkeys(found))
 
 
 _CONSEQUENCE = "find"
@@ -240,16 +250,10 @@ _REASONS = {
 }
 
 
-def specialisations(
-    records: Iterable[Record], started: Mapping[str, CompileStarted], context: ExplainContext
-) -> list[Specialisation]:
-    """The specialisations, each once, in the order of the compiler.  ``started`` holds the frame of each compile."""
-    found = {
-        (record.compile_id, record.symbol): _specialisation(record, started, context)
-        for record in records
-        if isinstance(record, ShapeSpecialised) and _is_users(record, context)
-    }
-    return list(found.values())
+def specialisations(context: ExplainContext) -> list[Specialisation]:
+    """The specialisations, each once, in the order of the compiler."""
+    records = [record for record in context.of(ShapeSpecialised) if _is_users(record, context)]
+    return [*{(one.compile_id, one.symbol): _specialisation(one, context) for one in records}.values()]
 
 
 def _is_users(record: ShapeSpecialised, context: ExplainContext) -> bool:
@@ -266,12 +270,10 @@ def _is_users(record: ShapeSpecialised, context: ExplainContext) -> bool:
     return record.asked_by == "guard_int" or not in_torch
 
 
-def _specialisation(
-    record: ShapeSpecialised, started: Mapping[str, CompileStarted], context: ExplainContext
-) -> Specialisation:
+def _specialisation(record: ShapeSpecialised, context: ExplainContext) -> Specialisation:
     own = [frame for frame in record.stack if context.origin(frame.path) is not Origin.FRAMEWORK]
     where = (own or list(record.stack))[-1]
-    begun = started.get(record.compile_id)
+    begun = context.started.get(record.compile_id)
     return Specialisation(
         compile_id=record.compile_id,
         sources=tuple(readable(source) for source in record.sources),
@@ -320,12 +322,12 @@ def _function_time(group: Sequence[CompiledFrame]) -> FunctionTime:
     return FunctionTime(first.function, first.site, first.origin, len(group), seconds, parts)
 
 
-def spent_compiling(processes: Sequence[Sequence[Record]]) -> float:
+def spent_compiling(context: ExplainContext) -> float:
     """The part of the run's wall time in which something was compiled: what several processes compile at the same time
     is not added up."""
     ended = [
         (record.at + shift, record.seconds)
-        for records, shift in zip(processes, clock_shifts(processes), strict=True)
+        for records, shift in zip(context.processes, clock_shifts(context.processes), strict=True)
         for record in records
         if isinstance(record, CompileTimed)
     ]

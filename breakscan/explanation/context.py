@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from pathlib import PurePath
+from typing import TypeVar
 
 from breakscan.explanation.user_source import UserSource
 from breakscan.model.findings import Origin, Site
 from breakscan.model.problem import Caller
-from breakscan.recording.parsers.break_text import BreakCause
-from breakscan.recording.parsers.frames import BACKWARD, is_module_wrapper, is_resumed, is_step_of_optimizer, user_name
-from breakscan.recording.records import Code, StackFrame
+from breakscan.recording.parsers.frames import (
+    BACKWARD,
+    BreakCause,
+    is_compiler_entry,
+    is_module_wrapper,
+    is_resumed,
+    is_step_of_optimizer,
+    user_name,
+)
+from breakscan.recording.records import BreakSeen, Code, CompileCalled, CompileStarted, FrameEnded, Record, StackFrame
 from breakscan.rulebook.document import Rule
 from breakscan.rulebook.matching import explaining_rule
 
+T = TypeVar("T", bound=Record)
 _PACKAGE_FOLDERS = ("site-packages", "dist-packages")
 
 
@@ -27,35 +36,27 @@ class Owners:
     torch: str
     standard: str
 
+    # A run has few files, and asks for them at each line of each stack.
+    @lru_cache(maxsize=4096)  # noqa: B019
     def of(self, path: str) -> Origin:
         """Framework is torch itself, library what is installed, user the rest."""
-        return _owner(self, path)
+        if self.torch and PurePath(path).is_relative_to(self.torch):
+            return Origin.FRAMEWORK
+        if self.is_standard(path) or any(folder in PurePath(path).parts for folder in _PACKAGE_FOLDERS):
+            return Origin.LIBRARY
+        return Origin.USER
 
     def is_programs(self, path: str) -> bool:
         """Return whether the file is neither torch's nor of Python's standard library: the user's, or a library's."""
         return self.of(path) is not Origin.FRAMEWORK and not self.is_standard(path)
 
+    @lru_cache(maxsize=4096)  # noqa: B019
     def is_standard(self, path: str) -> bool:
         """Return whether the file is of Python's standard library."""
-        return _is_standard(self, path)
-
-
-# A run has few files, and asks for them at each line of each stack.
-@lru_cache(maxsize=4096)
-def _owner(owners: Owners, path: str) -> Origin:
-    if owners.torch and PurePath(path).is_relative_to(owners.torch):
-        return Origin.FRAMEWORK
-    if owners.is_standard(path) or any(folder in PurePath(path).parts for folder in _PACKAGE_FOLDERS):
-        return Origin.LIBRARY
-    return Origin.USER
-
-
-@lru_cache(maxsize=4096)
-def _is_standard(owners: Owners, path: str) -> bool:
-    if path.startswith("<frozen "):
-        return True
-    below = bool(owners.standard) and PurePath(path).is_relative_to(owners.standard)
-    return below and not any(folder in PurePath(path).parts for folder in _PACKAGE_FOLDERS)
+        if path.startswith("<frozen "):
+            return True
+        below = bool(self.standard) and PurePath(path).is_relative_to(self.standard)
+        return below and not any(folder in PurePath(path).parts for folder in _PACKAGE_FOLDERS)
 
 
 _INSTALLED = re.compile(r"(?:site|dist)-packages/([^/]+?)(?:\.py)?(?:/|$)")
@@ -75,17 +76,60 @@ _SENTENCE_END = re.compile(r"(?<!\be\.g)(?<!\bi\.e)\.\s+(?=[A-Z`])")
 _LONGEST_REASON = 240
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ExplainContext:
-    """The rules, the sources and the owners of files that one recording is read with.  ``modules`` are the names of
-    torch's own modules, such as ``Sequential``, that were to be compiled, each with the line that asked; ``wrapped``
-    the functions that wrappers of libraries call, by their code."""
+    """The records of one recording, by process and with unique compile ids, and the rules, the sources and the owners
+    of files that they are read with."""
 
+    processes: Sequence[Sequence[Record]]
     rules: Sequence[Rule]
     sources: UserSource
     owners: Owners
-    modules: Mapping[str, StackFrame | None] = field(default_factory=dict)
-    wrapped: Mapping[Code, str] = field(default_factory=dict)
+
+    def of(self, kind: type[T]) -> list[T]:
+        """The records of a kind, of all processes in their order."""
+        return [record for records in self.processes for record in records if isinstance(record, kind)]
+
+    @cached_property
+    def started(self) -> Mapping[str, CompileStarted]:
+        return {record.compile_id: record for record in self.of(CompileStarted)}
+
+    @cached_property
+    def asked(self) -> Sequence[CompileCalled]:
+        """The calls of torch.compile by the program: torch makes further ones itself, for the wrapper around a module.
+        The file alone does not show it: the hook's frames carry its name as well."""
+        return [call for call in self.of(CompileCalled) if not is_torchs_own(call)]
+
+    @cached_property
+    def modules(self) -> Mapping[str, StackFrame | None]:
+        """The names of torch's own modules, such as ``Sequential``, that were to be compiled, each with the line of the
+        program that asked for it: Dynamo compiles a wrapper in its place."""
+        asked: dict[str, StackFrame | None] = {}
+        for call in self.asked:
+            if call.code and self.origin(call.code.path) is Origin.FRAMEWORK:
+                lines = (frame for frame in reversed(call.stack) if self.owners.is_programs(frame.path))
+                asked.setdefault(call.target, next(lines, None))
+        return asked
+
+    @cached_property
+    def wrapped(self) -> Mapping[Code, str]:
+        """The functions that torch.compile was given inside a library's decorator, by the code of its wrapper.
+
+        The wrappers of one decorator share their code.  Only where all of a call became graphs is it known to have run
+        for the function that was given alone; the rest of a call after a break can be the wrapper of another.
+        """
+        given: dict[Code, set[str]] = {}
+        for call in self.of(CompileCalled):
+            is_wrapper = call.code and call.code.name not in ("forward", call.target.rpartition(".")[2])
+            if call.code and is_wrapper and self.origin(call.code.path) is Origin.LIBRARY:
+                given.setdefault(call.code, set()).add(call.target)
+        broken = {(frame.path, frame.name) for seen in self.of(BreakSeen) for frame in seen.stack}
+        not_compiled = {record.frame for record in self.of(FrameEnded)}
+        return {
+            code: min(names)
+            for code, names in given.items()
+            if len(names) == 1 and (code.path, code.name) not in broken and code not in not_compiled
+        }
 
     def origin(self, path: str) -> Origin:
         return self.owners.of(path)
@@ -119,6 +163,9 @@ class ExplainContext:
             function=self.function(frame.path, frame.line, frame.name),
             origin=self.origin(frame.path),
         )
+
+    def nearest(self, stack: Iterable[StackFrame]) -> Caller | None:
+        return next(iter(self.callers(stack)[-1:]), None)
 
     def callers(self, frames: Iterable[StackFrame]) -> tuple[Caller, ...]:
         """The frames of a stack that are not torch's or the standard library's; all, where there is no other."""
@@ -162,6 +209,10 @@ class ExplainContext:
         code = self.sources.code(where.path, where.line, where.column, where.end_column)
         text = "\n".join((cause.gb_type, cause.explanation, cause.context, *files, code))
         return explaining_rule(rules, gb=cause.gb_id, text=text, form=form)
+
+
+def is_torchs_own(call: CompileCalled) -> bool:
+    return any(is_compiler_entry(frame.path) and frame.name == "_initialize" for frame in call.stack)
 
 
 def reason_of(cause: BreakCause) -> str:

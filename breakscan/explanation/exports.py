@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
 from breakscan.explanation.context import ExplainContext, reason_of
@@ -11,11 +11,16 @@ from breakscan.model.findings import Mode, Origin, Severity, Site, Verdict
 from breakscan.model.problem import Caller, Problem, ProblemKind
 from breakscan.model.remedy import Remedy, RemedyKind
 from breakscan.model.words import counted, listed, place, seconds_in_words
-from breakscan.recording.parsers.break_text import branches_on_data, parse_causes
-from breakscan.recording.parsers.export_errors import ExportProblem, ProblemRead, problem_of
-from breakscan.recording.parsers.frames import user_frames
+from breakscan.recording.parsers.frames import (
+    ExportProblem,
+    ProblemRead,
+    branches_on_data,
+    parse_causes,
+    problem_of,
+    user_frames,
+)
 from breakscan.recording.parsers.guards import with_article
-from breakscan.recording.records import ExportEnded, Record, StackFrame
+from breakscan.recording.records import ExportEnded, StackFrame
 from breakscan.rulebook.document import Rule
 from breakscan.rulebook.remedies import rule_remedies
 
@@ -79,22 +84,19 @@ def exports_line(exports: Sequence[Export]) -> str | None:
     return "; ".join(one.words for one in done[:_MOST_NAMED]) + more or None
 
 
-def exports(records: Iterable[Record], context: ExplainContext) -> list[Export]:
-    """The exports, in order."""
-    found: dict[Hashable, Export] = {}
-    for record in records:
-        if isinstance(record, ExportEnded) and record.way in _WAYS:
-            site, caller = context.site_of(record.code) if record.code else None, _caller(record, context)
-            status = "done" if record.error is None else "failed"
-            key = Export(record.way, record.target, site, caller, record.strict, status, 0, record.ops, 0.0)
-            known = found.get(key, key)
-            found[key] = replace(known, count=known.count + 1, seconds=known.seconds + record.seconds)
+def _ended(context: ExplainContext) -> list[ExportEnded]:
+    return [record for record in context.of(ExportEnded) if record.way in _WAYS]
+
+
+def exports(context: ExplainContext) -> list[Export]:
+    found: dict[Export, Export] = {}
+    for record in _ended(context):
+        site, caller = context.site_of(record.code) if record.code else None, context.nearest(record.stack)
+        status = "done" if record.error is None else "failed"
+        key = Export(record.way, record.target, site, caller, record.strict, status, 0, record.ops, 0.0)
+        known = found.get(key, key)
+        found[key] = replace(known, count=known.count + 1, seconds=known.seconds + record.seconds)
     return list(found.values())
-
-
-def _caller(record: ExportEnded, context: ExplainContext) -> Caller | None:
-    """The line that asked for the export."""
-    return next(iter(reversed(context.callers(record.stack))), None)
 
 
 _WHY = {
@@ -127,13 +129,13 @@ _AT_THE_CALL = (ExportProblem.SIZES, ExportProblem.EXAMPLE, *_TYPES)
 """Torch finds these before it traces, or when all is traced: its exception comes from none of the lines."""
 
 
-def export_problems(records: Iterable[Record], context: ExplainContext) -> tuple[list[Problem], dict[str, Rule]]:
+def export_problems(context: ExplainContext) -> tuple[list[Problem], dict[str, Rule]]:
     """One problem for all exports that one change would mend, those in the user's code first; and the rules that
     explain them."""
     groups: dict[Hashable, list[tuple[ExportEnded, Problem]]] = {}
     rules: dict[str, Rule] = {}
-    for record in records:
-        if isinstance(record, ExportEnded) and record.way in _WAYS and record.error is not None:
+    for record in _ended(context):
+        if record.error is not None:
             key, problem = _problem(record, problem_of(record.error, record.text), context, rules)
             groups.setdefault(key, []).append((record, problem))
     joined = [_joined(group, context) for group in groups.values()]
@@ -212,7 +214,7 @@ def _joined(group: Sequence[tuple[ExportEnded, Problem]], context: ExplainContex
     problems = [problem for _, problem in group]
     best = max(problems, key=lambda one: (one.rule is not None, bool(one.stack), "(torch: " in one.why))
     tried = (f"{_WAYS[one.way]}({one.target}{', strict=True' if one.strict else ''})" for one in records)
-    callers = [caller for record in records if (caller := _caller(record, context))]
+    callers = [caller for record in records if (caller := context.nearest(record.stack))]
     at_site = (best.site.path, best.site.line)
     return replace(
         best,

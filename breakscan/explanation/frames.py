@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict, deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import PurePath
@@ -13,11 +13,27 @@ from breakscan.explanation.breaks import BreakSite, BreakSites, Key, is_skipped
 from breakscan.explanation.context import ExplainContext, reason_of
 from breakscan.model.findings import Origin, Site
 from breakscan.model.problem import Caller, Price
-from breakscan.recording.parsers.break_text import parse_causes
-from breakscan.recording.parsers.export_errors import ExportProblem, problem_of
-from breakscan.recording.parsers.frames import is_generator, is_resumed, limit_reason, skip_reason, user_frames
+from breakscan.recording.parsers.frames import (
+    ExportProblem,
+    is_generator,
+    is_resumed,
+    limit_reason,
+    parse_causes,
+    problem_of,
+    skip_reason,
+    user_frames,
+)
 from breakscan.recording.parsers.guards import readable
-from breakscan.recording.records import BreakSeen, Code, CompileStarted, FrameEnded, GraphCompiled, Record, StackFrame
+from breakscan.recording.records import (
+    BreakSeen,
+    Code,
+    CompileCalled,
+    CompileStarted,
+    FrameEnded,
+    GraphCompiled,
+    Record,
+    StackFrame,
+)
 from breakscan.rulebook.document import Rule
 
 
@@ -35,8 +51,6 @@ def _quoted(text: str) -> UncompiledReason:
 
 
 class FrameStatus(str, Enum):
-    """The fate of a function that is not compiled."""
-
     EAGER = "eager"
     """It runs as plain Python."""
     RAISED = "raised"
@@ -74,12 +88,12 @@ class UncompiledFrame:
     status: FrameStatus
     rest_only: bool
     reason: UncompiledReason
-    rule: Rule | None
-    gb_type: str | None
-    gb_id: str | None
-    break_site: Site | None
-    over_limit: bool
-    count: int
+    rule: Rule | None = None
+    gb_type: str | None = None
+    gb_id: str | None = None
+    break_site: Site | None = None
+    over_limit: bool = False
+    count: int = 1
     price: Price | None = None
     code: str | None = None
     stack: tuple[Caller, ...] = ()
@@ -125,14 +139,10 @@ def endings_of(records: Iterable[Record], breaks: Sequence[BreakSeen]) -> Iterat
 
 
 def frame_fates(
-    endings: Sequence[Ending],
-    graphs: Collection[GraphCompiled],
-    targets: Collection[Code | None],
-    keys: BreakSites,
-    sites: Mapping[Key, BreakSite],
-    context: ExplainContext,
+    endings: Sequence[Ending], keys: BreakSites, sites: Mapping[Key, BreakSite], context: ExplainContext
 ) -> list[UncompiledFrame]:
     """Each function once an end and a reason, in the order of a report."""
+    graphs, targets = context.of(GraphCompiled), {call.code for call in context.of(CompileCalled)}
     fates: dict[tuple[Code, FrameStatus, UncompiledReason], UncompiledFrame] = {}
     settled = {graph.frame for graph in graphs} | {e.frame.frame for e in endings if e.frame.error}
     for ending in endings:
@@ -149,8 +159,7 @@ def frame_fates(
         known = fates.get(key)
         fates[key] = replace(known, count=known.count + 1) if known else fate
     return sorted(
-        fates.values(),
-        key=lambda f: (_NEARNESS.index(f.origin), _ORDER.index(f.status), f.site.path, f.site.line),
+        fates.values(), key=lambda f: (_NEARNESS.index(f.origin), _ORDER.index(f.status), f.site.path, f.site.line)
     )
 
 
@@ -164,12 +173,6 @@ def _fate(ending: Ending, keys: BreakSites, sites: Mapping[Key, BreakSite], cont
         status=status,
         rest_only=is_resumed(frame.frame.name),
         reason=_quoted(""),
-        rule=None,
-        gb_type=None,
-        gb_id=None,
-        break_site=None,
-        over_limit=False,
-        count=1,
         code=context.sources.line(context.place_of(frame.frame)[0], context.site_of(frame.frame).line),
     )
     if ending.cause is not None:
@@ -183,7 +186,10 @@ def _fate(ending: Ending, keys: BreakSites, sites: Mapping[Key, BreakSite], cont
             break_site=site.site,
         )
     if frame.error is None:
-        return replace(fate, reason=_skipped(frame.text))
+        skipped = skip_reason(frame.text)
+        return replace(
+            fate, reason=UncompiledReason(skipped) if skipped else _quoted(next(iter(frame.text.splitlines()), ""))
+        )
     cause = parse_causes(frame.text)[0]
     stack = frame.stack or user_frames(frame.text)
     innermost = stack[-1] if stack else StackFrame(frame.frame.path, frame.frame.line, frame.frame.name)
@@ -230,13 +236,7 @@ def _with_stack(
     )
 
 
-def _skipped(text: str) -> UncompiledReason:
-    skipped = skip_reason(text)
-    return UncompiledReason(skipped) if skipped else _quoted(next(iter(text.splitlines()), ""))
-
-
 def _error_of(frame: FrameEnded) -> str:
-    """The exception, in one line."""
     cause = parse_causes(frame.text)[0]
     if cause.explanation:
         return reason_of(cause)

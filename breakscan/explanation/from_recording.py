@@ -1,22 +1,35 @@
-"""Explains a recording of any number of processes and ranks, with the folders of the run on this machine."""
+"""Explains a recording of any number of processes and ranks, and the logs that TORCH_TRACE writes, with the folders of
+the run on this machine."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
-from breakscan.explanation import notices, ranks
-from breakscan.explanation.explanation import Explanation
+from breakscan.explanation import notices
+from breakscan.explanation.explanation import (
+    NO_LOG,
+    NO_RECORDING,
+    RUNNING,
+    Explanation,
+    RankEnding,
+    exit_ending,
+    killed_ending,
+    merge,
+)
 from breakscan.explanation.from_processes import explain_processes
-from breakscan.explanation.notices import Notice, unread_sources
-from breakscan.explanation.rank_report import NO_RECORDING, RUNNING, RankEnding, exit_ending, killed_ending
+from breakscan.explanation.notices import TRACE_ONLY, Notice, unread_sources, version_notice
+from breakscan.model.words import InputError
 from breakscan.recording.launch import ProgramExit
 from breakscan.recording.recording import compiled
 from breakscan.recording.records import Code, ProcessForked, ProcessStarted, RankSeen, Record, StackFrame, mapped
 from breakscan.recording.session import RecordedRun, RecordingPart
+from breakscan.recording.tracelog import NAME, is_log, logs_in, read_trace
 from breakscan.rulebook.document import Rule
+from breakscan.source.paths import shown_path
 from breakscan.source.source_files import SourceFiles
 
 Process = Sequence[Record]
@@ -48,11 +61,8 @@ def _of_parts(run: RecordedRun, explain: _Explain) -> Explanation:
     known = {part.manifest.rank: part for part in run.parts if part.manifest.rank}
     explanations = {rank.rank: explain(part, part.processes) for rank, part in known.items()}
     expected = {number for rank in known for number in rank.local_ranks}
-    return ranks.merge(
-        explanations,
-        world_size=max(rank.world_size for rank in known),
-        endings=_endings({rank.rank: part for rank, part in known.items()}, expected),
-    )
+    endings = _endings({rank.rank: part for rank, part in known.items()}, expected)
+    return merge(explanations, max(rank.world_size for rank in known), endings)
 
 
 def _of_program(part: RecordingPart, explain: _Explain) -> Explanation:
@@ -61,8 +71,7 @@ def _of_program(part: RecordingPart, explain: _Explain) -> Explanation:
     if len(by_rank) < 2:
         return explain(part, part.processes)
     explanations = {rank: explain(part, processes) for rank, processes in by_rank.items()}
-    unknown = dict.fromkeys(by_rank, exit_ending(None))
-    return ranks.merge(explanations, world_size=world_size, endings=unknown)
+    return merge(explanations, world_size, dict.fromkeys(by_rank, exit_ending(None)))
 
 
 def _explain(
@@ -162,7 +171,6 @@ class Relocation:
         return (*self.roots.values(), *self.allowed)
 
     def path(self, path: str) -> str:
-        """The path of a file on this machine."""
         plain = path.replace("\\", "/")
         for old in sorted(self.roots, key=len, reverse=True):
             folder = old.replace("\\", "/").rstrip("/")
@@ -171,7 +179,6 @@ class Relocation:
         return path
 
     def record(self, record: Record) -> Record:
-        """The record with every path as it is now."""
         return mapped(record, self._moved) if self.roots else record
 
     def _moved(self, value: Any) -> Any:
@@ -185,7 +192,6 @@ class Relocation:
 
 
 def relocated(run: RecordedRun, relocation: Relocation) -> RecordedRun:
-    """The recording with every path as it is now."""
     if not relocation.roots:
         return run
     return replace(
@@ -199,3 +205,68 @@ def relocated(run: RecordedRun, relocation: Relocation) -> RecordedRun:
             for part in run.parts
         ],
     )
+
+
+class TraceError(InputError):
+    """There is no trace to read.  Says why, and what to do."""
+
+
+def explain_logs(
+    paths: Sequence[Path], rules: Iterable[Rule], relocation: Relocation, cwd: Path, files: SourceFiles
+) -> Explanation:
+    """The explanation of logs, and of the logs in folders.  ``files`` decides which sources are read; it gets the
+    lines that the logs have of them.  Raises TraceError where there is no log, and OSError where one cannot be read."""
+    rules = tuple(rules)
+    logs = [log for path in paths for log in _logs(path)]
+    trace = read_trace(logs)
+    if not trace.processes:
+        raise TraceError(
+            f"{', '.join(path.name for path in logs)}: empty, as nothing was compiled while TORCH_TRACE was set"
+        )
+    for process in trace.processes:
+        files.know({(relocation.path(path), line): text for (path, line), text in process.texts.items()})
+
+    def show(path: str) -> str:
+        return shown_path(path, str(cwd))
+
+    def explain(recording: Sequence[Process]) -> Explanation:
+        here = [[relocation.record(record) for record in process] for process in recording]
+        return explain_processes(here, argv=(), outcome=None, rules=rules, show=show, torch_imported=True, files=files)
+
+    recordings, _ = ranks_of([process.recording() for process in trace.processes])
+    by_rank = {rank: replace(explain(recording), notices=()) for rank, recording in recordings.items()}
+    # Torch gives each process a new log: those of several runs can lie in one folder.
+    count, by_process = len(trace.processes), {process.rank for process in trace.processes}
+    several = f" for {len(by_process)} ranks" if len(by_process) > 1 else ""
+    text = f"{count} processes{several} left logs here, of one run or of several: all are counted in"
+    # A log does not say how its process ended.
+    missing = {rank: NO_LOG for rank in range(max(by_rank)) if rank not in by_rank}
+    is_one = len(by_rank) == 1
+    merged = next(iter(by_rank.values())) if is_one else merge(by_rank, max(by_rank) + 1, missing)
+    return replace(
+        merged,
+        trace=show(str(paths[0])) + (f" and {len(paths) - 1} more" if len(paths) > 1 else ""),
+        processes=count,
+        notices=(
+            *merged.notices,
+            *version_notice(merged.torch),
+            *([Notice("several-logs", text)] if count > len(by_process) else []),
+            *(Notice(f"log-{problem.fault.value}", problem.text) for problem in trace.problems),
+            *unread_sources((*merged.breaks, *merged.recompiles, *merged.frames), files, show),
+            TRACE_ONLY,
+        ),
+    )
+
+
+def _logs(path: Path) -> list[Path]:
+    if path.is_dir():
+        logs = logs_in(path)
+        if not logs:
+            raise TraceError(
+                f"{path} holds no log of torch's trace ({NAME}*.log, as TORCH_TRACE={path} makes it), and no recording "
+                "that breakscan explain --save kept"
+            )
+        return logs
+    if path.stat().st_size and not is_log(path):
+        raise TraceError(f"{path} is no log of torch's trace: TORCH_TRACE=FOLDER makes one when something is compiled")
+    return [path]

@@ -20,16 +20,6 @@ from breakscan.recording.records import (
 from breakscan.source.regular_files import Digests, content_digest
 
 
-def _runs(process: Sequence[Record]) -> Counter[str]:
-    """The runs of the graph of each compile."""
-    compiles = {one.graph: one.compile_id for one in process if isinstance(one, GraphCompiled)}
-    runs: Counter[str] = Counter()
-    for graph, times in {one.graph: one.runs for one in process if isinstance(one, GraphRan)}.items():
-        if compile_id := compiles.get(graph):
-            runs[compile_id] = max(runs[compile_id], times)
-    return runs
-
-
 def observations_of(processes: Iterable[Sequence[Record]]) -> Observations:
     """The observations of processes of one or more runs.
 
@@ -71,7 +61,11 @@ def _functions(process: Sequence[Record], paths: dict[str, str]) -> Iterator[tup
         elif isinstance(record, ValuesMet):
             for number in record.functions:
                 met.setdefault(number, set()).add(record.compile_id)
-    runs = _runs(process)
+    of_graph = {one.graph: one.compile_id for one in process if isinstance(one, GraphCompiled)}
+    runs: Counter[str] = Counter()
+    for graph, times in {one.graph: one.runs for one in process if isinstance(one, GraphRan)}.items():
+        if compile_id := of_graph.get(graph):
+            runs[compile_id] = max(runs[compile_id], times)
     for number, seen in last.items():
         compiles = met.get(number, set())
         # A call that begins a graph of its own, after a break, was traced before as a part of its caller.

@@ -1,15 +1,17 @@
-"""The graphs that were compiled, what the backend made of each, why it is no CUDA graph."""
+"""The graphs that were compiled, what the backend made of each, why it is no CUDA graph; and the Python that Inductor
+generates: which kernels it calls, and where it says that they come from."""
 
 from __future__ import annotations
 
+import ast
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from enum import Enum
 from itertools import zip_longest
 
 from breakscan.explanation.context import ExplainContext
-from breakscan.explanation.kernel_calls import KernelCall, KernelKind, kernel_calls
 from breakscan.model.findings import Origin, Site
 from breakscan.recording.parsers.frames import frames_of
 from breakscan.recording.parsers.graphs import number_of
@@ -21,9 +23,144 @@ from breakscan.recording.records import (
     CudaGraphSkipped,
     DdpSplit,
     GraphCompiled,
-    Record,
     StackFrame,
 )
+
+
+class KernelKind(str, Enum):
+    TRITON = "triton"
+    CPP = "cpp"
+    EXTERN = "extern"
+    """A library's, such as a matrix product."""
+    FALLBACK = "fallback"
+    """An operator that Inductor has no kernel for: torch's own eager one, or one of the program's own."""
+    OTHER = "other"
+    """Generated in another language, such as CUTLASS or Metal."""
+
+
+_ORIGINS = re.compile(r"# .*?Source Nodes: \[(?P<nodes>.*?)\], Original ATen: \[(?P<operators>.*?)\]")
+_MAPPED = re.compile(r"^#   (?P<node>\S+) => (?P<mapped>.+)$")
+_RUNNING = re.compile(r"call$|partition_\d+$")
+"""The functions that are run, once for each run of the graph."""
+_KINDS = {"triton": KernelKind.TRITON, "multi_kernel": KernelKind.TRITON}
+_ALIASES = {"aten": "torch.ops.aten", "inductor_ops": "torch.ops.inductor", "_quantized": "torch.ops._quantized"}
+"""Names that the code gives to namespaces of operators."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelCall:
+    """A call of a kernel: the names of the nodes that it does the work of, in Dynamo's graph or AOTAutograd's, those in
+    AOTAutograd's graph alone where the code names them, and the ATen operators that they come from."""
+
+    kernel: str
+    kind: KernelKind
+    nodes: tuple[str, ...]
+    autograd_nodes: tuple[str, ...]
+    operators: tuple[str, ...]
+
+
+def kernel_calls(code: str) -> Iterator[KernelCall]:
+    """The calls of kernels in one run of the code, in their order; none where the code is not Python, or cut off."""
+    try:
+        tree = ast.parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    lines = code.split("\n")
+    defined = dict(_definitions(tree))
+    bodies = [tree.body, *(node.body for node in tree.body if isinstance(node, ast.ClassDef))]
+    functions = (node for body in bodies for node in body if isinstance(node, ast.FunctionDef))
+    for function in (one for one in functions if _RUNNING.match(one.name)):
+        comments = _Comments(lines, function)
+        calls = [node for node in ast.walk(function) if isinstance(node, ast.Call)]
+        for node in sorted(calls, key=lambda node: (node.lineno, node.col_offset)):
+            named = _kernel(node, defined)
+            if named is None:
+                continue
+            kernel, kind = named
+            nodes, operators = ((), ()) if kind is KernelKind.CPP else comments.before(node.lineno)
+            mapping = _mapping(lines, defined[kernel][1]) if kernel in defined else {}
+            if kind in (KernelKind.EXTERN, KernelKind.FALLBACK):
+                nodes, operators = _of_one_operator(kernel, nodes, operators)
+            mapped = tuple(name for node_name in nodes for name in mapping.get(node_name, ()))
+            yield KernelCall(kernel, kind, nodes, mapped, operators)
+
+
+def _definitions(tree: ast.Module) -> Iterator[tuple[str, tuple[KernelKind, int]]]:
+    """The kernels that the module defines, each with its kind and its line."""
+    for node in tree.body:
+        if not (isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)):
+            continue
+        compiler = _dotted(node.value.func)
+        if compiler and compiler.startswith("async_compile.") and isinstance(node.targets[0], ast.Name):
+            language = compiler.partition(".")[2]
+            kind = KernelKind.CPP if language.startswith("cpp") else _KINDS.get(language, KernelKind.OTHER)
+            yield node.targets[0].id, (kind, node.lineno)
+
+
+def _kernel(call: ast.Call, defined: Mapping[str, tuple[KernelKind, int]]) -> tuple[str, KernelKind] | None:
+    name = _dotted(call.func)
+    if name is None:
+        return None
+    own = name.removesuffix(".run")
+    if own in defined:
+        return own, defined[own][0]
+    head, _, rest = name.partition(".")
+    name = f"{_ALIASES[head]}.{rest}" if head in _ALIASES and rest else name
+    if name.startswith("extern_kernels."):
+        return name, KernelKind.EXTERN
+    if name.startswith("torch.ops.") and "_alloc_from_pool" not in name:
+        return name, KernelKind.FALLBACK
+    return None
+
+
+def _dotted(node: ast.expr) -> str | None:
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else None
+
+
+class _Comments:
+    """The comments in a function, each about the call that follows it."""
+
+    def __init__(self, lines: list[str], function: ast.FunctionDef) -> None:
+        self._found = [
+            (number, found)
+            for number in range(function.lineno, (function.end_lineno or function.lineno) + 1)
+            if (found := _ORIGINS.search(lines[number - 1]))
+        ]
+
+    def before(self, line: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The nodes and operators of the comment before a call, which no call before it has taken."""
+        taken = None
+        while self._found and self._found[0][0] < line:
+            taken = self._found.pop(0)[1]
+        return (_items(taken["nodes"]), _items(taken["operators"])) if taken else ((), ())
+
+
+def _items(text: str) -> tuple[str, ...]:
+    return tuple(item for item in text.split(", ") if item)
+
+
+def _of_one_operator(
+    kernel: str, nodes: tuple[str, ...], operators: tuple[str, ...]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The comment on a library's kernel also names what its operands come from; what it does itself comes last."""
+    parts = kernel.removeprefix("torch.ops.").split(".")
+    own = f"aten.{parts[1]}" if parts[0] == "extern_kernels" else ".".join(parts[:2])
+    return nodes[-1:], (own,) if own in operators or parts[0] != "extern_kernels" else operators[-1:]
+
+
+def _mapping(lines: list[str], line: int) -> dict[str, tuple[str, ...]]:
+    """The nodes of AOTAutograd's graph that each node is, by the comment above the definition at a line."""
+    found: dict[str, tuple[str, ...]] = {}
+    for text in reversed(lines[: line - 1]):
+        if not text.startswith("#"):
+            break
+        if mapped := _MAPPED.match(text):
+            found[mapped["node"]] = _items(mapped["mapped"])
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,17 +215,17 @@ class Graph:
     ops: int
     devices: tuple[str, ...]
     lines: tuple[Site, ...]
-    ended_by: Site | None
-    runs: int | None
-    seconds: float | None
-    device_seconds: float | None
-    compile_seconds: float | None
-    generated: tuple[Generated, ...]
+    ended_by: Site | None = None
+    runs: int | None = None
+    seconds: float | None = None
+    device_seconds: float | None = None
+    compile_seconds: float | None = None
+    generated: tuple[Generated, ...] = ()
     split_by_ddp: tuple[int, ...] = ()
     stages: tuple[LineStages, ...] = ()
 
 
-def reported_graph(number: int, graph: GraphCompiled, context: ExplainContext) -> Graph:
+def _reported_graph(number: int, graph: GraphCompiled, context: ExplainContext) -> Graph:
     """A graph without what running it took, and without what the backend made of it."""
     lines = (node.line for node in graph.nodes if node.line is not None)
     return Graph(
@@ -99,19 +236,13 @@ def reported_graph(number: int, graph: GraphCompiled, context: ExplainContext) -
         ops=graph.ops,
         devices=graph.devices,
         lines=tuple(dict.fromkeys(context.sources.site(line.path, line.line) for line in lines)),
-        ended_by=None,
-        runs=None,
-        seconds=None,
-        device_seconds=None,
         compile_seconds=graph.seconds or None,
-        generated=(),
     )
 
 
-def traced_lines(graphs: Iterable[GraphCompiled], context: ExplainContext) -> dict[str, list[int]]:
-    """The lines that operations of graphs come from, by file."""
+def traced_lines(context: ExplainContext) -> dict[str, list[int]]:
     lines: dict[str, set[int]] = {}
-    for line in (node.line for graph in graphs for node in graph.nodes if node.line is not None):
+    for line in (node.line for graph in context.of(GraphCompiled) for node in graph.nodes if node.line is not None):
         lines.setdefault(line.path, set()).add(line.line)
     return {context.sources.show(path): sorted(found) for path, found in lines.items()}
 
@@ -139,22 +270,20 @@ class _Made:
     codes: list[CodeGenerated]
 
 
-def with_generated(
-    graphs: Sequence[Graph], compiled: Sequence[GraphCompiled], records: Iterable[Record], context: ExplainContext
-) -> list[Graph]:
-    """The graphs with what the backend made of them.  ``compiled`` are their records, in the same order."""
+def reported_graphs(context: ExplainContext) -> list[Graph]:
+    """The graphs with what the backend made of them, without what running them took."""
     made: dict[tuple[str, str], _Made] = defaultdict(lambda: _Made([], []))
     parts: dict[str, list[int]] = defaultdict(list)
-    for record in records:
-        if isinstance(record, AutogradGraph):
-            made[record.compile_id, record.phase].graphs.append(record)
-        elif isinstance(record, CodeGenerated):
-            made[record.compile_id, record.phase or "inference"].codes.append(record)
-        elif isinstance(record, DdpSplit):
-            parts[record.compile_id] += record.ops
+    for autograd in context.of(AutogradGraph):
+        made[autograd.compile_id, autograd.phase].graphs.append(autograd)
+    for written in context.of(CodeGenerated):
+        made[written.compile_id, written.phase or "inference"].codes.append(written)
+    for record in context.of(DdpSplit):
+        parts[record.compile_id] += record.ops
     done: set[str] = set()
-    result = []
-    for graph, source in zip(graphs, compiled, strict=True):
+    result: list[Graph] = []
+    for source in context.of(GraphCompiled):
+        graph = _reported_graph(len(result), source, context)
         # Generated code is known by frame only: several graphs of one frame cannot be distinguished.
         phases = () if graph.compile_id in done else _PHASES
         done.add(graph.compile_id)
@@ -251,8 +380,6 @@ def _plain(node: AutogradNode) -> str | None:
 
 
 class _Lines:
-    """The lines that the nodes of a graph come from."""
-
     def __init__(self, source: GraphCompiled, graph: AutogradGraph | None, phase: str, context: ExplainContext) -> None:
         self._context = context
         self._phase = phase
@@ -316,16 +443,15 @@ _SAID_ALREADY = re.compile(r"^(?:skipping cudagraphs? (?:due to|because) )+", re
 _FOUND_FROM = re.compile(r"\.?\s*Found from\s*:.*", re.S)
 
 
-def cudagraph_skips(records: Iterable[Record], context: ExplainContext) -> list[CudaGraphSkip]:
+def cudagraph_skips(context: ExplainContext) -> list[CudaGraphSkip]:
     """Each reason at each line once, in the order in which they came."""
     groups: dict[tuple[str, Site | None], list[CudaGraphSkipped]] = {}
-    for record in records:
-        if isinstance(record, CudaGraphSkipped):
-            reason = _SAID_ALREADY.sub("", _FOUND_FROM.sub("", record.reason)).strip()
-            frames = frames_of(record.reason)
-            where = [one for one in frames if context.origin(one.path) is not Origin.FRAMEWORK] or frames
-            site = context.sources.site(where[-1].path, where[-1].line) if where else None
-            groups.setdefault((reason, site), []).append(record)
+    for record in context.of(CudaGraphSkipped):
+        reason = _SAID_ALREADY.sub("", _FOUND_FROM.sub("", record.reason)).strip()
+        frames = frames_of(record.reason)
+        where = [one for one in frames if context.origin(one.path) is not Origin.FRAMEWORK] or frames
+        site = context.sources.site(where[-1].path, where[-1].line) if where else None
+        groups.setdefault((reason, site), []).append(record)
     return [
         CudaGraphSkip(
             reason=reason,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
@@ -12,6 +12,7 @@ from breakscan.explanation.frames import UncompiledFrame
 from breakscan.explanation.recompiles import Recompile
 from breakscan.model.findings import Origin
 from breakscan.model.torch_versions import is_too_new, is_too_old, is_version, supported_range
+from breakscan.recording.bootstrap.eager_compile import MAIN
 from breakscan.recording.records import (
     BreakSeen,
     CompileCalled,
@@ -22,8 +23,8 @@ from breakscan.recording.records import (
     HookInstalled,
     ProcessStarted,
     Record,
+    StepsProfiled,
 )
-from breakscan.recording.requests_file import MAIN
 from breakscan.source.source_files import LARGEST, NotRead, SourceFiles
 
 
@@ -49,6 +50,11 @@ _PROFILE_KEPT = Notice(
     "profile-kept",
     "TORCH_COMPILE_JOB_ID is set: torch remembers sizes of earlier runs, so a first run recompiles more often",
 )
+_NO_PROFILE = Notice(
+    "no-profile",
+    "no steps were profiled: nothing compiled was called eight times more in one thread after it was compiled, or the "
+    "program runs a profiler itself",
+)
 _NOT_READ = {
     NotRead.OUTSIDE: (
         "outside the working directory: --source-root FOLDER allows to read the files below a folder, and "
@@ -65,27 +71,26 @@ _NOT_READ = {
 
 
 def notices(processes: Sequence[Sequence[Record]]) -> Iterator[Notice]:
-    """The notices of a recording."""
-    started = next((r for records in processes for r in records if isinstance(r, ProcessStarted)), None)
+    records = [record for process in processes for record in process]
+    started = next((record for record in records if isinstance(record, ProcessStarted)), None)
     if started:
         yield from version_notice(started.torch)
     if started and started.profile_kept:
         yield _PROFILE_KEPT
-    for record in (r for records in processes for r in records):
+    for record in records:
         if isinstance(record, HookFailed):
             text = f"breakscan's hook for {record.name} failed, so {record.without} ({record.error})"
             yield Notice("hook-failed", text)
         elif isinstance(record, HookInstalled) and not record.available:
-            if record.name == "skips" and not _is_untried(processes):
+            if record.name == "skips" and not _is_untried(records):
                 continue  # before torch 2.13, it is always missing
             version = f"torch {started.torch}" if started and started.torch else "this torch"
             lacks = f"{version} lacks what breakscan hooks into for {record.name}"
             yield Notice("hook-missing", f"{lacks}: {record.without}")
 
 
-def _is_untried(processes: Sequence[Sequence[Record]]) -> bool:
+def _is_untried(records: Sequence[Record]) -> bool:
     """Return whether something was to be compiled on which Dynamo was never seen to start."""
-    records = [record for process in processes for record in process]
     tried = {record.code for record in records if isinstance(record, CompileStarted)}
     tried |= {record.frame for record in records if isinstance(record, FrameEnded)}
     return any(record.code not in tried for record in records if isinstance(record, CompileCalled))
@@ -118,17 +123,16 @@ def unread_sources(
             yield Notice("source-not-read", f"source not read: {paths[0]}{others} ({_NOT_READ[reason]})")
 
 
-def set_aside_notice(
-    records: Iterable[Record], keys: BreakSites, started: Mapping[str, CompileStarted], context: ExplainContext
-) -> Iterator[Notice]:
+def set_aside_notice(keys: BreakSites, context: ExplainContext) -> Iterator[Notice]:
     """One notice, where something would have raised."""
-    first = next((r for r in records if isinstance(r, BreakSeen | FrameEnded) and r.set_aside), None)
+    ended = (r for records in context.processes for r in records if isinstance(r, BreakSeen | FrameEnded))
+    first = next((record for record in ended if record.set_aside), None)
     if first is None:
         return
     site = keys.key(first)[0] if isinstance(first, BreakSeen) else context.site_of(first.frame)
-    begun = started.get(first.compile_id or "") if isinstance(first, BreakSeen) else None
-    callers = context.callers(begun.stack) if begun else ()
-    called = "".join(f", called from {caller.path}:{caller.line}" for caller in callers[-1:])
+    begun = context.started.get(first.compile_id or "") if isinstance(first, BreakSeen) else None
+    caller = context.nearest(begun.stack) if begun else None
+    called = f", called from {caller.path}:{caller.line}" if caller else ""
     yield Notice(
         "set-aside",
         "fullgraph=True was set aside (--keep-going): without that, torch.compile raises first at "
@@ -153,3 +157,10 @@ def unmet_requests(asked: Iterable[str], records: Iterable[Record]) -> Iterator[
             named = get_close_matches(text.partition(":")[2], answer.names, 1)
             why = f"{answer.problem.rstrip('.')}{''.join(f'; nearest: {one}' for one in named)}"
             yield Notice("not-compiled", f"--compile {text} compiled nothing: {why}")
+
+
+def profile_notices(context: ExplainContext) -> Iterator[Notice]:
+    """A notice where a profile was asked for, and there is none."""
+    asked = any(hook.name == "profile" and hook.available for hook in context.of(HookInstalled))
+    if asked and not context.of(StepsProfiled):
+        yield _NO_PROFILE

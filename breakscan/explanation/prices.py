@@ -26,7 +26,7 @@ from breakscan.explanation.context import ExplainContext
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.frames import Ending, FrameStatus, UncompiledFrame
 from breakscan.explanation.graphs import Graph
-from breakscan.explanation.run_totals import NO_GAPS, Ran, what_ran
+from breakscan.explanation.run_totals import NOT_RUN, Ran, what_ran
 from breakscan.model.problem import Price
 from breakscan.recording.parsers.frames import is_resumed
 from breakscan.recording.records import (
@@ -34,8 +34,8 @@ from breakscan.recording.records import (
     Code,
     CompileStarted,
     CompileTimed,
-    GapRan,
     GraphCompiled,
+    GraphRan,
     Record,
     StackFrame,
     Usual,
@@ -47,16 +47,15 @@ _READS_DATA = (1, 2, 3)
 
 def with_prices(
     explanation: Explanation,
-    processes: Sequence[Sequence[Record]],
     breaks: Sequence[Sequence[BreakSeen]],
     endings: Sequence[Ending],
     keys: BreakSites,
     context: ExplainContext,
 ) -> Explanation:
-    """The explanation with runs, calls and prices.  ``processes`` and ``breaks`` hold the records and the breaks of
-    each process, with unique compile ids; the explanation's graphs are in the order of their records."""
-    ran = what_ran(processes, context)
-    links = _Links(processes, breaks)
+    """The explanation with runs, calls and prices.  ``breaks`` are those of each process; the explanation's graphs are
+    in the order of their records."""
+    ran = what_ran(context)
+    links = _Links(context.processes, breaks)
     ended_by = [links.break_after(graph) for graph in ran.graphs]
     reading = {(site.site, site.gb_type) for site in explanation.breaks if _reads_data(site)}
     frames = _priced_frames(explanation.frames, ran, reading, explanation.devices, context)
@@ -64,8 +63,7 @@ def with_prices(
     paid_by = links.paid_by(endings)
     for number, seen in enumerate(ended_by):
         if seen is not None:
-            after = ran.after_graph.get(number, NO_GAPS)
-            gap = _Gap(len(seen.stack), ran.graphs[number].devices, after)
+            gap = _Gap(len(seen.stack), ran.graphs[number].devices, ran.of_graph.get(number, NOT_RUN))
             gaps[keys.key(paid_by.get(id(seen), seen))].append(gap)
     compiling: dict[Key, float] = defaultdict(float)
     for compile_id, before in links.before.items():
@@ -93,7 +91,7 @@ class _Gap:
 
     depth: int
     devices: tuple[str, ...]
-    ran: GapRan
+    ran: GraphRan
 
 
 def _price(
@@ -105,10 +103,10 @@ def _price(
     passes = sum(gap.ran.passes for gap in ran if gap.depth == nearest) + sum(price.passes for price in whole)
     if not passes and not compiling:
         return None
-    each = [(gap.ran.usual, gap.ran.passes) for gap in ran]
+    each = [(gap.ran.gap, gap.ran.passes) for gap in ran]
     each += [(Usual(price.host_seconds, price.low_seconds, price.high_seconds), price.passes) for price in whole]
     host = {name: sum(getattr(one, name) * times for one, times in each) for name in ("seconds", "low", "high")}
-    timed = [(gap.ran.usual_on_device.seconds, gap.ran.passes) for gap in ran if gap.ran.timed_on_device]
+    timed = [(gap.ran.gap_on_device.seconds, gap.ran.passes) for gap in ran if gap.ran.gaps_on_device]
     timed += [(price.device_seconds, price.passes) for price in whole if price.device_seconds is not None]
     device = sum(seconds * times for seconds, times in timed)
     lies_on = {name for gap in gaps for name in gap.devices} or set(devices)
@@ -175,8 +173,7 @@ def _priced_frames(
 class _Links:
     """The break that ended each graph, and the break before each rest of a function.
 
-    The first call of the code after a break comes from the line of the break: the stack above a compilation
-    names it.
+    The first call of the code after a break comes from the line of the break: the stack above a compilation names it.
     """
 
     def __init__(self, processes: Sequence[Sequence[Record]], breaks: Sequence[Sequence[BreakSeen]]) -> None:

@@ -82,11 +82,7 @@ class Topic(Enum):
     RECOMPILES = "Recompiles"
 
 
-_BREAK_TOPICS = {
-    Origin.USER: Topic.BREAKS,
-    Origin.LIBRARY: Topic.LIBRARY_BREAKS,
-    Origin.FRAMEWORK: Topic.TORCH_BREAKS,
-}
+_BREAK_TOPICS = {Origin.USER: Topic.BREAKS, Origin.LIBRARY: Topic.LIBRARY_BREAKS, Origin.FRAMEWORK: Topic.TORCH_BREAKS}
 _TOPICS = {
     ProblemKind.FUNCTION: Topic.FRAMES,
     ProblemKind.EXPORT: Topic.EXPORTS,
@@ -105,8 +101,6 @@ def topic_of(problem: Problem) -> Topic:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Problems of one topic, in order."""
-
     topic: Topic
     problems: Sequence[Problem]
 
@@ -239,9 +233,7 @@ def _chain(stack: Sequence[Caller]) -> tuple[Caller, ...]:
 
 
 def _recompile_problems(
-    recompiles: Sequence[Recompile],
-    over_limit: dict[str, UncompiledFrame],
-    compile_seconds: float,
+    recompiles: Sequence[Recompile], over_limit: dict[str, UncompiledFrame], compile_seconds: float
 ) -> list[Problem]:
     """One for each change that caused some: those that took longest come first.  Where a function was recompiled too
     often, its main cause says so."""
@@ -265,26 +257,22 @@ def _recompile_problems(
             needed = _needed(problems[-1].remedies) or limit_remedies(first, first.shared)
             mains[first.function or "a function"] = needed
             problems[-1] = replace(problems[-1], remedies=needed)
-    return [_with_main(problem, mains.get(problem.functions[0])) for problem in problems]
+    return [_with_main(problem, mains.get(problem.functions[0], ())) for problem in problems]
 
 
 def _needed(remedies: Iterable[Remedy]) -> tuple[Remedy, ...]:
     return tuple(one for one in remedies if one.kind is not RemedyKind.NOTHING)
 
 
-def _with_main(problem: Problem, main: tuple[Remedy, ...] | None) -> Problem:
+def _with_main(problem: Problem, main: tuple[Remedy, ...]) -> Problem:
     """The problem; of a function past the limit, ``main`` are the remedies of its main cause, and each version that is
     needed is one too many."""
-    if main is None:
-        return problem
     is_limit = any(one.name in OF_LIMIT for one in main)
     return replace(problem, remedies=_needed(problem.remedies) or main) if is_limit else problem
 
 
 def cause_problem(
-    group: Sequence[Recompile],
-    consequences: Sequence[str] = (),
-    compile_seconds: float = 0.0,
+    group: Sequence[Recompile], consequences: Sequence[str] = (), compile_seconds: float = 0.0
 ) -> Problem:
     """The problem of recompiles that have one cause; ``consequences`` say what runs eager of it."""
     first = group[0]

@@ -12,7 +12,6 @@ from pathlib import PurePath
 
 from breakscan.explanation.around import compiled_function, eager_calls_of, past_limit
 from breakscan.explanation.compilations import CompiledFrame
-from breakscan.explanation.compile_targets import is_torchs_own
 from breakscan.explanation.context import ExplainContext
 from breakscan.explanation.frames import UncompiledFrame
 from breakscan.model.findings import ChangeKind, Holder, Origin, Site
@@ -31,7 +30,6 @@ from breakscan.recording.records import (
     DEFAULT_STANCE,
     BreakSeen,
     Code,
-    CompileCalled,
     CompileStarted,
     CompileTimed,
     EagerCallsRan,
@@ -246,38 +244,34 @@ _SAME = {ChangeKind.FREED: ChangeKind.OBJECT, ChangeKind.FUNCTION: ChangeKind.OB
 
 
 def recompiles(
-    processes: Sequence[Sequence[Record]],
     fates: Sequence[UncompiledFrame],
     compiles: Iterable[CompiledFrame],
-    breaks: Iterable[BreakSeen],
-    calls: Iterable[CompileCalled],
+    breaks: Sequence[BreakSeen],
     torch: str,
     context: ExplainContext,
 ) -> list[Recompile]:
-    """All recompiles in their order, numbered by cause; those of the user's code first.  ``calls`` are those of
-    ``torch.compile``, of that version."""
+    """All recompiles in their order, numbered by cause; those of the user's code first."""
     how: dict[Code | None, HowCompiled] = {}
-    for call in (call for call in calls if not is_torchs_own(call)):
+    for call in context.asked:
         known = how.get(call.code, NOT_KNOWN)
         how[call.code] = HowCompiled(known.calls + 1, call.settings.get("dynamic", known.dynamic), torch)
     direct = {(code.path, context.function_of(code)) for code in how if code}
     versions = {compiled.compile_id: compiled for compiled in compiles}
     eager = {fate.function: fate for fate in fates if fate.break_site}
-    seen_breaks = list(breaks)
-    broken = {(frame.path, frame.line): seen.stack[-1] for seen in seen_breaks for frame in seen.stack}
+    broken = {(frame.path, frame.line): seen.stack[-1] for seen in breaks for frame in seen.stack}
     inside = {
         (frame.path, context.function(frame.path, frame.line, frame.name)): seen.stack[-1]
-        for seen in seen_breaks
+        for seen in breaks
         for frame in seen.stack[1:]
     }
     causes = _Causes()
-    met_limit = past_limit(processes)
+    met_limit = past_limit(context)
     ran_eager: dict[str, list[EagerCallsRan]] = {}
-    for call, calls_ran in eager_calls_of(processes):
+    for call, calls_ran in eager_calls_of(context):
         if calls_ran.stance == DEFAULT_STANCE:
             ran_eager.setdefault(compiled_function(call, context)[0], []).append(calls_ran)
     found = []
-    for process in processes:
+    for process in context.processes:
         run = _Process(process)
         met = [_Met(seen, failed, versions) for seen, failed in zip(run.seen, _closest_guards(run.seen), strict=True)]
         times = Counter((one.seen.frame, one.guard.subject) for one in met)
@@ -492,10 +486,11 @@ def _recompile(
 ) -> Recompile:
     """``times`` is how often the function was compiled again over what the guard is about."""
     seen, failed, guard = met.seen, met.failed, met.guard
-    call = _call(seen, context)
+    call, generated = _call(seen, context), _caller_of_generated(seen, context)
     trigger = context.caller(call) if call else None
     text = failed.text if failed else ""
-    origin = _origin(seen, context)
+    origin = context.origin(generated.path if generated else seen.frame.path)
+    is_users = origin is Origin.USER and (trigger is None or trigger.origin is Origin.USER)
     version, before = versions.get(seen.compile_id or ""), run.started.get(met.version)
     demands = [line.text for line in version.guards] if version else []
     sizes = [one for one in (guard, *met.also) if one.kind is ChangeKind.SIZE and one.dimension is not None]
@@ -510,7 +505,7 @@ def _recompile(
     return Recompile(
         rule=rule,
         function=context.function_of(seen.frame),
-        site=_site(seen, asked, guard, context),
+        site=_site(seen, asked, call if is_module_wrapper(seen.frame.path) else generated, guard, context),
         origin=origin,
         trigger=trigger,
         guard=guard,
@@ -518,7 +513,7 @@ def _recompile(
         old=guard.old,
         new=guard.new,
         compile_id=seen.compile_id or "",
-        users_line=_users_line(seen, trigger, origin, context),
+        users_line=None if is_users else users_line(context.callers(seen.stack)),
         asked_at=context.caller(asked) if asked else None,
         switched_at=context.caller(switch) if switch else None,
         also=met.also,
@@ -533,10 +528,10 @@ def _recompile(
         ),
         how=how,
         opened=_opened(guard, sizes, demands),
-        passed=_passed(seen, sizes, context),
+        passed=_passed(seen, call, sizes, context),
         is_memo=is_memo,
         unrolled=_unrolled(seen, (guard, *met.also), context),
-        container=_container(seen, context),
+        container=_container(seen, call, context),
         made_by=_break_above(seen, eager, context) if origin is not Origin.USER else None,
         is_elsewhere=before is not None and _line_above(seen, context) != _line_above(before, context),
         runs=seen.runs,
@@ -622,8 +617,7 @@ def _unrolled(seen: RecompileSeen, guards: Sequence[ParsedGuard], context: Expla
     return context.caller(StackFrame(seen.frame.path, line, seen.frame.name)) if line else None
 
 
-def _container(seen: RecompileSeen, context: ExplainContext) -> str | None:
-    call = _call(seen, context)
+def _container(seen: RecompileSeen, call: StackFrame | None, context: ExplainContext) -> str | None:
     between = seen.stack[seen.stack.index(call) + 1 :] if call in seen.stack else ()
     is_sequential = any(PurePath(frame.path).parts[-4:] == _SEQUENTIAL for frame in between)
     return context.sources.called(call.path, call.line) if call and is_sequential else None
@@ -632,22 +626,11 @@ def _container(seen: RecompileSeen, context: ExplainContext) -> str | None:
 _SEQUENTIAL = ("torch", "nn", "modules", "container.py")
 
 
-def _origin(seen: RecompileSeen, context: ExplainContext) -> Origin:
-    caller = _caller_of_generated(seen, context)
-    return context.origin(caller.path if caller else seen.frame.path)
-
-
 def _caller_of_generated(seen: RecompileSeen, context: ExplainContext) -> StackFrame | None:
     """The caller of a function that was made as text and has no file, as the methods of dataclasses are."""
     if seen.frame.path != "<string>" or context.sources.line(seen.frame.path, seen.frame.line) is not None:
         return None
     return next(reversed(context.not_torchs(seen.stack)), None)
-
-
-def _users_line(seen: RecompileSeen, trigger: Caller | None, origin: Origin, context: ExplainContext) -> Caller | None:
-    if origin is Origin.USER and (trigger is None or trigger.origin is Origin.USER):
-        return None
-    return users_line(context.callers(seen.stack))
 
 
 def _begins_call(seen: RecompileSeen, context: ExplainContext) -> bool:
@@ -682,18 +665,21 @@ def _break_above(
     return None
 
 
-def _passed(seen: RecompileSeen, sizes: Iterable[ParsedGuard], context: ExplainContext) -> dict[str, str]:
+def _passed(
+    seen: RecompileSeen, call: StackFrame | None, sizes: Iterable[ParsedGuard], context: ExplainContext
+) -> dict[str, str]:
     """The expressions that the program's own call of the function passes for the arguments that guards are about."""
-    call, frame = _call(seen, context) if _begins_call(seen, context) else None, seen.frame
-    given = {one.owner: context.sources.passed(call, frame.path, frame.line, one.owner) for one in sizes if call}
+    own, frame = call if _begins_call(seen, context) else None, seen.frame
+    given = {one.owner: context.sources.passed(own, frame.path, frame.line, one.owner) for one in sizes if own}
     return {name: expression for name, expression in given.items() if expression is not None}
 
 
-def _site(seen: RecompileSeen, asked: StackFrame | None, guard: ParsedGuard, context: ExplainContext) -> Site:
+def _site(
+    seen: RecompileSeen, asked: StackFrame | None, call: StackFrame | None, guard: ParsedGuard, context: ExplainContext
+) -> Site:
     """The site that relies on the guard, as torch says; else the parameter that it is about, else the function.  Of a
-    module of torch's and of a generated function it is the call, where there is no code of the user's."""
+    module of torch's and of a generated function it is the ``call``, where there is no code of the user's."""
     frame = seen.frame
-    call = _call(seen, context) if is_module_wrapper(frame.path) else _caller_of_generated(seen, context)
     if call and not (asked and context.owners.is_programs(asked.path)):
         return context.sources.site(call.path, call.line, call.column, call.end_column)
     if asked:

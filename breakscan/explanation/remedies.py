@@ -14,7 +14,7 @@ from breakscan.model.findings import Mode, Origin, Verdict
 from breakscan.model.problem import Caller
 from breakscan.model.remedy import Remedy, RemedyKind
 from breakscan.model.words import place
-from breakscan.recording.parsers.break_text import is_asked_for
+from breakscan.recording.parsers.frames import is_asked_for
 from breakscan.rulebook.remedies import NESTED, remedy, rule_remedies
 from breakscan.source.toml_text import parse_toml
 

@@ -1,26 +1,27 @@
-"""Runs of graphs and calls over all processes of a recording, by the numbers that graphs have in a report; and what a
-forked process has from its parent: graphs, compiled functions, its clock."""
+"""Runs of graphs and calls over all processes of a recording, by the numbers that graphs have in a report, the profile
+of a step; and what a forked process has from its parent: graphs, compiled functions, its clock."""
 
 from __future__ import annotations
 
 import operator
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import astuple, dataclass, field, fields
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Generic, TypeVar
 
 from breakscan.explanation.context import ExplainContext
+from breakscan.model.words import duration
 from breakscan.recording.records import (
-    CallsOnDevice,
+    NO_TIME,
     CallsRan,
     Code,
     CompileCalled,
-    GapRan,
     GraphCompiled,
     GraphRan,
     ProcessForked,
     ProcessStarted,
     Record,
+    StepsProfiled,
     Usual,
 )
 
@@ -28,14 +29,11 @@ T = TypeVar("T")
 
 
 class Inherited(Generic[T]):
-    """The values that numbers have in a process: its own records count, else those of its parent.  They are records of
-    ``kind`` by their ``number``, or are added."""
+    """The records of a ``kind`` that a process has by their ``number``: its own count, else those of its parent.  The
+    first one of a number counts."""
 
     def __init__(
-        self,
-        processes: Sequence[Sequence[Record]],
-        kind: type[T] | tuple[()] = (),
-        number: Callable[[T], int] = lambda _: 0,
+        self, processes: Sequence[Sequence[Record]], kind: type[T], number: Callable[[T], int] = lambda _: 0
     ) -> None:
         pids: dict[int, int] = {}
         self._parents: dict[int, int | None] = {}
@@ -48,11 +46,7 @@ class Inherited(Generic[T]):
                 pids[own.pid] = process
             for record in records:
                 if isinstance(record, kind):
-                    self.add(process, number(record), record)
-
-    def add(self, process: int, number: int, value: T) -> None:
-        """The first value of a number counts."""
-        self._own[process].setdefault(number, value)
+                    self._own[process].setdefault(number(record), record)
 
     def get(self, process: int | None, number: int) -> T | None:
         while process is not None and number not in self._own[process]:
@@ -91,49 +85,40 @@ class Calls:
         return max(0.0, self.seconds - self.graph_seconds)
 
 
-R = TypeVar("R", GraphRan, GapRan, CallsRan, CallsOnDevice)
-_NOTHING = Usual(0.0, 0.0, 0.0)
-NO_GAPS = GapRan(-1, 0, 0.0, _NOTHING, 0, _NOTHING)
-"""After a graph that nothing followed."""
+R = TypeVar("R", GraphRan, CallsRan)
+NOT_RUN = GraphRan(-1, 0, 0.0, 0, 0.0)
 
 
 @dataclass(slots=True)
 class Ran:
-    """``graphs`` in the order of a report, with the runs of each and the gaps after it; ``calls`` by what was called,
-    each with its code; ``on_device`` what one of these calls spends on its device outside graphs, where that is
-    known."""
+    """``graphs`` in the order of a report, with the runs of each; ``calls`` by what was called, each with its code;
+    ``on_device`` what one of these calls spends on its device outside graphs, where that is known."""
 
-    graphs: list[GraphCompiled] = field(default_factory=list)
+    graphs: list[GraphCompiled]
     of_graph: dict[int, GraphRan] = field(default_factory=dict)
-    after_graph: dict[int, GapRan] = field(default_factory=dict)
     calls: dict[Code | str, Calls] = field(default_factory=dict)
     on_device: dict[Code | str, float] = field(default_factory=dict)
 
 
-def what_ran(processes: Sequence[Sequence[Record]], context: ExplainContext) -> Ran:
+def what_ran(context: ExplainContext) -> Ran:
     """Counts of forked processes are added up: they run what their parent compiled."""
-    ran = Ran()
-    numbers: Inherited[int] = Inherited(processes)
-    called = Inherited(processes, CompileCalled, operator.attrgetter("key"))
-    for process, records in enumerate(processes):
-        for record in records:
-            if isinstance(record, GraphCompiled):
-                numbers.add(process, record.graph, len(ran.graphs))
-                ran.graphs.append(record)
+    ran = Ran(context.of(GraphCompiled))
+    numbers = {id(graph): number for number, graph in enumerate(ran.graphs)}
+    compiled = Inherited(context.processes, GraphCompiled, operator.attrgetter("graph"))
+    called = Inherited(context.processes, CompileCalled, operator.attrgetter("key"))
     timed: dict[Code | str, list[tuple[Usual, int]]] = defaultdict(list)
-    for process, records in enumerate(processes):
+    for process, records in enumerate(context.processes):
         for run in _last(records, GraphRan, "graph"):
-            if (number := numbers.get(process, run.graph)) is not None:
-                known = astuple(ran.of_graph.get(number, GraphRan(run.graph, 0, 0.0, 0, 0.0)))
-                ran.of_graph[number] = GraphRan(run.graph, *map(operator.add, known[1:], astuple(run)[1:]))
-        for gap in _last(records, GapRan, "follows"):
-            if (number := numbers.get(process, gap.follows)) is not None:
-                ran.after_graph[number] = _with_gaps(ran.after_graph.get(number, NO_GAPS), gap)
-        for record in _last(records, CallsRan, "key"):
-            _add_calls(ran.calls, called.get(process, record.key), record, context)
-        for calls in _last(records, CallsOnDevice, "key"):
-            if what := called.get(process, calls.key):
-                timed[what.code or what.target].append((calls.outside, calls.timed))
+            if graph := compiled.get(process, run.graph):
+                number = numbers[id(graph)]
+                ran.of_graph[number] = _added(ran.of_graph.get(number, NOT_RUN), run)
+        for calls in _last(records, CallsRan, "key"):
+            if call := called.get(process, calls.key):
+                # Things that share their code are one: the blocks of a model, compiled one by one.
+                about = call.code or call.target
+                ran.calls[about] = _with_calls(ran.calls.get(about), call, calls, context)
+                if calls.timed_on_device:
+                    timed[about].append((calls.outside, calls.timed_on_device))
     ran.on_device = {about: _together(parts).seconds for about, parts in timed.items()}
     return ran
 
@@ -143,16 +128,17 @@ def _last(records: Iterable[Record], kind: type[R], about: str) -> Iterable[R]:
     return {getattr(record, about): record for record in records if isinstance(record, kind)}.values()
 
 
-def _with_gaps(known: GapRan, gaps: GapRan) -> GapRan:
-    return GapRan(
-        follows=gaps.follows,
-        passes=known.passes + gaps.passes,
-        seconds=known.seconds + gaps.seconds,
-        usual=_together([(known.usual, known.passes), (gaps.usual, gaps.passes)]),
-        timed_on_device=known.timed_on_device + gaps.timed_on_device,
-        usual_on_device=_together(
-            [(known.usual_on_device, known.timed_on_device), (gaps.usual_on_device, gaps.timed_on_device)]
-        ),
+def _added(known: GraphRan, run: GraphRan) -> GraphRan:
+    return GraphRan(
+        run.graph,
+        known.runs + run.runs,
+        known.seconds + run.seconds,
+        known.timed_on_device + run.timed_on_device,
+        known.device_seconds + run.device_seconds,
+        known.passes + run.passes,
+        _together([(one.gap, one.passes) for one in (known, run)]),
+        known.gaps_on_device + run.gaps_on_device,
+        _together([(one.gap_on_device, one.gaps_on_device) for one in (known, run)]),
     )
 
 
@@ -160,21 +146,14 @@ def _together(parts: Sequence[tuple[Usual, int]]) -> Usual:
     """The mean of what was usual in several parts, each with its number of times."""
     times = sum(number for _, number in parts)
     if not times:
-        return _NOTHING
+        return NO_TIME
     means = (sum(getattr(one, item.name) * number for one, number in parts) / times for item in fields(Usual))
     return Usual(*means)
 
 
-def _add_calls(
-    totals: dict[Code | str, Calls], called: CompileCalled | None, record: CallsRan, context: ExplainContext
-) -> None:
-    """Things that share their code are one: the blocks of a model, compiled one by one."""
-    if called is None:
-        return
-    about = called.code or called.target
-    name = context.function_of(called.code) if called.code else called.target
-    known = totals.get(about, Calls(name, 0, 0.0, 0.0, 0.0))
-    totals[about] = Calls(
+def _with_calls(known: Calls | None, call: CompileCalled, record: CallsRan, context: ExplainContext) -> Calls:
+    known = known or Calls(context.function_of(call.code) if call.code else call.target, 0, 0.0, 0.0, 0.0)
+    return Calls(
         known.name,
         known.calls + record.calls,
         known.seconds + record.calls * record.usual.seconds,
@@ -182,3 +161,47 @@ def _add_calls(
         known.gap_seconds + record.calls * record.in_gaps.seconds,
         known.total_seconds + record.seconds,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class StepProfile:
+    """The means of a few steps, from one call of ``function`` to the next."""
+
+    function: str
+    means: StepsProfiled
+
+    @property
+    def lines(self) -> Iterator[str]:
+        """The profile in words: parts of the host's time, host and device, the costliest call."""
+        of = self.means
+        rest = max(0.0, of.profiled - of.graphs - of.eager - of.entering - of.waiting)
+        yield (
+            f"A step, from one call of {self.function} to the next, takes {duration(of.seconds)}, with the profiler "
+            f"{duration(of.profiled)}: on the host {duration(of.graphs)} in graphs, {duration(of.eager)} in "
+            f"eager operations, {duration(of.entering)} in entering compiled code and guards, {duration(rest)} "
+            "elsewhere"
+        )
+        if of.device is not None:
+            # The profiler takes time of the host alone.
+            yield (
+                f"The device computes for {duration(of.device)} and waits "
+                f"{duration(max(0.0, of.seconds - of.device))} for the host; the host waits "
+                f"{duration(of.waiting)} for the device"
+            )
+        if of.calls:
+            first = of.calls[0]
+            yield (
+                f"The costliest library call on the host is {first.name}: {duration(first.seconds)} a step, "
+                f"{first.calls:.3g} calls"
+            )
+
+
+def step_profile(context: ExplainContext) -> StepProfile | None:
+    """The profile of the first process that has one."""
+    for records in context.processes:
+        if profile := next((one for one in records if isinstance(one, StepsProfiled)), None):
+            called = (one for one in records if isinstance(one, CompileCalled) and one.key == profile.key)
+            call = next(called, None)
+            name = "a function" if call is None else context.function_of(call.code) if call.code else call.target
+            return StepProfile(name, profile)
+    return None

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeGuard
 
 from breakscan.model.findings import Place, Site
 from breakscan.recording.records import StackFrame
@@ -17,6 +17,9 @@ from breakscan.source.module import SourceModule, SourceProblem, parse_module
 from breakscan.source.source_files import SourceFiles
 from breakscan.source.spans import Outline, head_span, span, without_locals
 
+Node = ast.expr | ast.stmt
+Position = tuple[int, int | None, int | None, bool]
+"""A line, the columns at which something begins and ends, and whether a branch is wanted."""
 Parents = Callable[[ast.AST], Iterator[tuple[ast.AST, ast.AST]]]
 """Gives each node that encloses a node, with the child that leads to it, from the inside out."""
 
@@ -34,17 +37,12 @@ def inner_tests(statement: ast.stmt) -> Iterator[ast.expr]:
             yield from node.ifs
 
 
-def test_of(node: ast.expr | ast.stmt) -> ast.expr | ast.stmt:
+def test_of(node: Node) -> Node:
     """The test of a statement that branches: Dynamo places a jump at its whole statement."""
     return node.test if isinstance(node, ast.If | ast.While | ast.Assert) else node
 
 
-def form_of(node: ast.expr | ast.stmt, parents: Parents) -> str | None:
-    """The form of the branch at a node; None if it is not one."""
-    return _form_of_node(node, parents) or _form_around(node, parents)
-
-
-def _form_of_node(node: ast.expr | ast.stmt, parents: Parents) -> str | None:
+def _form_of_node(node: Node, parents: Parents) -> str | None:
     """The form, where the node itself shows it."""
     if isinstance(node, ast.If | ast.While | ast.Assert):
         if isinstance(node.test, ast.BoolOp) and not isinstance(node, ast.Assert):
@@ -65,7 +63,7 @@ def _form_of_node(node: ast.expr | ast.stmt, parents: Parents) -> str | None:
     return None
 
 
-def _form_around(node: ast.expr | ast.stmt, parents: Parents) -> str | None:
+def _form_around(node: Node, parents: Parents) -> str | None:
     """The form, where what encloses an operand shows it."""
     within: ast.AST = node
     for parent, child in parents(node):
@@ -99,6 +97,7 @@ def _form_of_test(node: ast.If | ast.While | ast.Assert | ast.IfExp) -> str:
     return "guard" if only_raises else "if"
 
 
+_ADDING = ("append", "appendleft", "extend", "insert", "add")
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
@@ -115,13 +114,7 @@ class UserSource:
     _files: dict[str, _File | None] = field(default_factory=dict)
 
     def site(
-        self,
-        path: str,
-        line: int,
-        column: int | None = None,
-        end_column: int | None = None,
-        *,
-        is_branch: bool = False,
+        self, path: str, line: int, column: int | None = None, end_column: int | None = None, *, is_branch: bool = False
     ) -> Site:
         """The span of the code there: that of the expression that starts at ``column``, else of the statement.
 
@@ -159,7 +152,7 @@ class UserSource:
     def form(self, path: str, line: int, column: int | None, end_column: int | None) -> str | None:
         """The form of the branch there, as ``rulebook.events`` names it; None if there is no branch."""
         file, node = self._node(path, line, column, end_column, is_branch=True)
-        return form_of(node, file.parents) if file and node else None
+        return _form_of_node(node, file.parents) or _form_around(node, file.parents) if file and node else None
 
     def places(self, path: str, line: int, column: int | None = None) -> frozenset[Place]:
         """The statements that enclose the code there within its function."""
@@ -190,7 +183,8 @@ class UserSource:
     def keeps(self, path: str, line: int) -> bool:
         """Return whether the function that starts at a line adds to what an attribute holds, or changes one."""
         nodes = self._function_nodes(path, line)
-        added = (one.func.value for one in nodes if isinstance(one, ast.Call) and _adds(one.func))
+        called = (one.func for one in nodes if isinstance(one, ast.Call))
+        added = (one.value for one in called if isinstance(one, ast.Attribute) and one.attr in _ADDING)
         changed = (one.target for one in nodes if isinstance(one, ast.AugAssign))
         return any(isinstance(one, ast.Attribute) for one in (*added, *changed))
 
@@ -335,11 +329,11 @@ class UserSource:
         return next((Site(self.show(path), *span(file.module, one)) for one in named if file), None)
 
     def _node(
-        self, path: str, line: int, column: int | None = None, end_column: int | None = None, *, is_branch: bool = False
-    ) -> tuple[_File | None, ast.expr | ast.stmt | None]:
+        self, path: str, line: int, column: int | None = None, end_column: int | None = None, is_branch: bool = False
+    ) -> tuple[_File | None, Node | None]:
         """The file, and the node as of :meth:`_File.node_at`."""
         file = self._file(path)
-        return file, file.node_at(line, column, end_column, is_branch) if file else None
+        return file, file.node_at((line, column, end_column, is_branch)) if file else None
 
     def _around(self, file: _File | None, node: ast.AST | None) -> Iterable[tuple[ast.AST, ast.AST]]:
         return file.parents(node) if file and node else ()
@@ -347,7 +341,9 @@ class UserSource:
     def _file(self, path: str) -> _File | None:
         if path not in self._files:
             text = self.files.text(path)
-            self._files[path] = None if text is None else _parsed(text, path)
+            self._files[path] = None
+            with suppress(SourceProblem, RecursionError):
+                self._files[path] = None if text is None else _File(parse_module(text, Path(path), path))
         return self._files[path]
 
 
@@ -357,9 +353,9 @@ class _File:
     def __init__(self, module: SourceModule) -> None:
         self.module = module
         self.outline = Outline(module.tree)
-        self._on_line: dict[int, list[ast.expr | ast.stmt]] = defaultdict(list)
+        self._on_line: dict[int, list[Node]] = defaultdict(list)
         for node in ast.walk(self.module.tree):
-            if isinstance(node, ast.expr | ast.stmt):
+            if isinstance(node, Node):
                 for line in range(node.lineno, (node.end_lineno or node.lineno) + 1):
                     self._on_line[line].append(node)
         self._decorators = {
@@ -368,7 +364,7 @@ class _File:
             if not isinstance(scope.node, ast.Lambda)
             for line in range(scope.first_line, scope.node.lineno)
         }
-        self._found: dict[tuple[int, int | None, int | None, bool], ast.expr | ast.stmt | None] = {}
+        self._found: dict[Position, Node | None] = {}
         self._parents = {child: node for node in ast.walk(self.module.tree) for child in ast.iter_child_nodes(node)}
 
     def calls_on(self, line: int) -> list[ast.Call]:
@@ -376,21 +372,16 @@ class _File:
         calls = [one for one in self._on_line.get(line, ()) if isinstance(one, ast.Call)]
         return [one for one in calls if not ast.unparse(one.func).startswith("torch.")]
 
-    def node_at(
-        self, line: int, column: int | None, end_column: int | None, is_branch: bool = False
-    ) -> ast.expr | ast.stmt | None:
+    def node_at(self, place: Position) -> Node | None:
         """The outermost node that starts there and ends in that column, else the innermost around the position.
 
         Without a column it is the statement, or, if a branch is wanted, the test of the only branch in it.
         """
-        key = line, column, end_column, is_branch
-        if key not in self._found:
-            self._found[key] = self._find(*key)
-        return self._found[key]
+        if place not in self._found:
+            self._found[place] = self._find(*place)
+        return self._found[place]
 
-    def _find(
-        self, line: int, column: int | None, end_column: int | None, is_branch: bool
-    ) -> ast.expr | ast.stmt | None:
+    def _find(self, line: int, column: int | None, end_column: int | None, is_branch: bool) -> Node | None:
         around = self._on_line.get(line, ())
         if column is None:
             if line in self._decorators:
@@ -410,21 +401,20 @@ class _File:
             yield parent, node
             node = parent
 
-    def statement(self, node: ast.expr | ast.stmt) -> str:
-        """The source of the statement around a node."""
+    def statement(self, node: Node) -> str:
         while not isinstance(node, ast.stmt) and (parent := self._parents.get(node)) is not None:
             node = parent  # type: ignore[assignment]
         return self.text(node)
 
-    def text(self, node: ast.expr | ast.stmt) -> str:
+    def text(self, node: Node) -> str:
         """The source of a node, of a compound statement that of its head."""
         return self.module.segment(Site(self.module.display, *self.span(node)))
 
-    def span(self, node: ast.expr | ast.stmt) -> tuple[int, int, int, int]:
+    def span(self, node: Node) -> tuple[int, int, int, int]:
         """Line, column, end line and end column, of a compound statement those of its head."""
         return head_span(self.module, node) if isinstance(node, ast.stmt) else span(self.module, node)
 
-    def operation_around(self, node: ast.expr | ast.stmt) -> ast.expr | ast.stmt:
+    def operation_around(self, node: Node) -> Node:
         """The outermost ``and`` or ``or`` that the node is an operand of, else the node."""
         found = node
         for parent, _ in self.parents(node):
@@ -435,13 +425,6 @@ class _File:
         return found
 
 
-def _parsed(text: str, path: str) -> _File | None:
-    try:
-        return _File(parse_module(text, Path(path), path))
-    except (SourceProblem, RecursionError):
-        return None
-
-
 def _compares_own(branch: ast.If) -> bool:
     """Return whether the test compares an attribute that the branch sets with anything but None."""
     inner = [node for statement in branch.body for node in ast.walk(statement)]
@@ -449,10 +432,6 @@ def _compares_own(branch: ast.If) -> bool:
     tests = [one for one in ast.walk(branch.test) if isinstance(one, ast.Compare)]
     sides = (side for one in tests if isinstance(one.ops[0], ast.NotEq) for side in (one.left, *one.comparators))
     return any(isinstance(side, ast.Attribute) and side.attr in set_there for side in sides)
-
-
-def _adds(function: ast.expr) -> TypeGuard[ast.Attribute]:
-    return isinstance(function, ast.Attribute) and function.attr in ("append", "appendleft", "extend", "insert", "add")
 
 
 def _calls(node: ast.expr, names: Sequence[str]) -> bool:

@@ -10,7 +10,7 @@ from functools import cached_property, partial
 
 import libcst as cst
 
-from breakscan.explanation.compile_targets import CompileTarget
+from breakscan.explanation.compilations import CompileTarget
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.frames import FrameStatus
 from breakscan.fix.support import matchers as m

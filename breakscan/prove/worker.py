@@ -20,10 +20,9 @@ from breakscan.prove.fork_server import ForkedProcess, ForkServerProcess
 from breakscan.prove.process import WorkerProcess
 from breakscan.prove.protocol import BlockTime, Description, Failure, ProcessSettings, RunRequest, Stage, StepKind
 from breakscan.prove.step_timer import StepTimer
-from breakscan.recording.job import signal_name
+from breakscan.recording.launch import Requests, signal_name
 from breakscan.recording.recording import read_recording
 from breakscan.recording.records import Record
-from breakscan.recording.requests_file import Requests
 from breakscan.rulebook.document import Rule
 
 P = ParamSpec("P")

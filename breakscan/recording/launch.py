@@ -1,4 +1,5 @@
-"""Runs the user's program as Python itself runs it, with the recorder hooked in, and waits for its end.
+"""Runs the user's program as Python itself runs it, with the recorder hooked in, and waits for its end; and the ranks
+of a distributed job, as torchrun names them in the environment, with the folder that those of one machine share.
 
 The program is a child process: whatever ends it, a crash of the interpreter included, the report can still be
 written.  ``bootstrap/`` comes first on its import path, and puts everything back before the program starts.
@@ -8,17 +9,23 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import hashlib
 import os
 import re
 import signal
+import stat
 import subprocess
 import sys
+import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
+
+from breakscan.model.words import InputError
+from breakscan.recording.bootstrap.eager_compile import BACKEND, FILE, KEEP_GOING, MAIN, PROFILE, Request
 
 INJECTED = Path(__file__).parent / "bootstrap"
 _WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")
@@ -31,6 +38,40 @@ _SET_PARENT_DEATH_SIGNAL = 1
 
 class LaunchError(Exception):
     """The program cannot be run so that it is recorded.  Says why, and what to do."""
+
+
+class RequestError(ValueError):
+    """The request cannot be met.  Says why."""
+
+
+def compile_request(text: str, argv: Sequence[str]) -> Request:
+    """The request of a ``--compile``, of a program run as ``python ARGV``.  Raises RequestError for a text of another
+    form."""
+    module, colon, attribute = text.partition(":")
+    parts = [*(module.split(".") if module else []), *attribute.split(".")]
+    if not colon or not all(part.isidentifier() for part in parts):
+        raise RequestError(f"{text!r} is not of the form module:name, or :name for the script itself")
+    is_script = module in ("", MAIN) or (argv[0] == "-m" and argv[1] == module)
+    return Request(text, MAIN if is_script else module, attribute)
+
+
+@dataclass(frozen=True, slots=True)
+class Requests:
+    """The requests to a run besides recording it: ``--keep-going``, ``--profile`` and ``--compile`` with its backend.
+    They reach the process of the program as a file in the folder of its recording."""
+
+    keep_going: bool = False
+    profile: bool = False
+    compile: tuple[Request, ...] = ()
+    backend: str = BACKEND
+
+    def write(self, folder: Path) -> None:
+        """Raises OSError."""
+        lines = [KEEP_GOING] * self.keep_going + [PROFILE] * self.profile
+        lines += [f"backend {self.backend}"] if self.compile else []
+        lines += [f"compile {r.text} {r.module} {r.attribute}" for r in self.compile]
+        if lines:
+            (folder / FILE).write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,3 +214,116 @@ def die_with_parent(number: int) -> None:
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, number)
+
+
+def signal_name(number: int) -> str:
+    """``SIGKILL``; ``signal 77`` where the system has no name for it."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+_SAME_FOR_ALL = ("TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RESTART_COUNT", "GROUP_RANK")
+_START_TIME = 19
+"""The field of ``/proc/PID/stat`` is the start time, counted after the name of the program."""
+
+
+class JobError(InputError):
+    """The ranks of a job cannot share a folder.  Says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rank:
+    """A rank of a job: its number of ``world_size``, its number among the ``local_size`` ranks of this machine, and
+    how often the job was started again before.  ``local_size`` is 1 where the launcher does not say it."""
+
+    rank: int
+    world_size: int
+    local_rank: int = 0
+    local_size: int = 1
+    restart: int = 0
+
+    @property
+    def local_ranks(self) -> range:
+        """The ranks of this machine: a launcher numbers them without gaps."""
+        first = self.rank - self.local_rank
+        return range(first, first + self.local_size)
+
+
+def own_rank(environment: Mapping[str, str]) -> Rank | None:
+    """The rank that a process has in such an environment; None outside a job of several ranks."""
+    rank, world_size = (number_in(environment, name) for name in ("RANK", "WORLD_SIZE"))
+    if rank is None or world_size is None or world_size < 2:
+        return None
+    local_rank, local_size = (number_in(environment, name) for name in ("LOCAL_RANK", "LOCAL_WORLD_SIZE"))
+    local = (0, 1) if local_rank is None or local_size is None else (local_rank, local_size)
+    return Rank(rank, world_size, *local, number_in(environment, "TORCHELASTIC_RESTART_COUNT") or 0)
+
+
+def shared_folder(environment: Mapping[str, str]) -> Path:
+    """The temporary folder of this start of the job on this machine: all its ranks name it alike.  Made if need be.
+
+    Raises JobError where something else has its name: the temporary folder is open to all users.
+    """
+    key = [str(os.getuid()) if hasattr(os, "getuid") else "", *(environment.get(name, "") for name in _SAME_FOR_ALL)]
+    digest = hashlib.sha256("\0".join([*key, *_launcher()]).encode()).hexdigest()[:16]
+    folder = Path(tempfile.gettempdir()) / f"breakscan-job-{digest}"
+    try:
+        folder.mkdir(mode=0o700)
+    except FileExistsError:
+        found = folder.lstat()
+        if not stat.S_ISDIR(found.st_mode) or (hasattr(os, "getuid") and found.st_uid != os.getuid()):
+            raise JobError(f"{folder} belongs to another user: set TMPDIR to a folder of your own") from None
+        if stat.S_IMODE(found.st_mode) & 0o077:
+            raise JobError(f"{folder} is open to other users: delete it") from None
+    except OSError as error:
+        raise JobError(f"cannot make {folder}: {error.strerror}") from error
+    return folder
+
+
+def is_running(pid: int) -> bool:
+    """Return whether there is such a process on this machine, one that has ended and was not waited for left out.
+    Always so on Windows, where the signal that asks for it elsewhere is Ctrl-C."""
+    if sys.platform == "win32":
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    fields = _stat(pid)
+    return not fields or fields[0] not in ("Z", "X")
+
+
+def _launcher() -> tuple[str, ...]:
+    """The process that started the ranks, and when it started: which distinguishes two jobs of one name.
+
+    It is the nearest process above that was not started as a rank itself: between it and us there can be others, such
+    as a shell.
+    """
+    pid = os.getppid()
+    while (fields := _stat(pid)) and _is_rank(pid):
+        pid = int(fields[1])
+    return (str(pid), fields[_START_TIME] if fields else "")
+
+
+def _is_rank(pid: int) -> bool:
+    try:
+        return any(entry.startswith(b"RANK=") for entry in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"))
+    except OSError:
+        return False
+
+
+def _stat(pid: int) -> list[str]:
+    """The fields of ``/proc/PID/stat`` after the name: its state, its parent, …  Empty where it does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return []
+
+
+def number_in(environment: Mapping[str, str], variable: str) -> int | None:
+    text = environment.get(variable, "")
+    return int(text) if text.isdecimal() else None

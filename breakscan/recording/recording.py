@@ -52,24 +52,18 @@ class RecordingWriter:
         if self._closed:
             return
         try:
-            self._write(record)
+            pid, before = os.getpid(), self._pid
+            # Where the program closed all files, as daemons do, the number can by now be that of one of its files.
+            if pid != before or self._identity != _identity(self._file):
+                self._open(pid)
+            if before not in (-1, pid):
+                self._append(ProcessForked(pid, os.getppid()))
+            self._append(record)
         except OSError as error:
             # A full disk still takes a name.
             with contextlib.suppress(OSError):
                 (self._folder / f"{CUT}{error.errno}").touch()
             raise
-
-    def _write(self, record: Record) -> None:
-        pid = os.getpid()
-        if pid != self._pid:
-            forked = self._pid != -1
-            self._open(pid)
-            if forked:
-                self._append(ProcessForked(pid, os.getppid()))
-        elif self._identity != _identity(self._file):
-            # The program closed all files, as daemons do: by now the number can be that of one of its files.
-            self._open(pid)
-        self._append(record)
 
     def close(self) -> None:
         """Stops writing for good: what was hooked into compiled code stays there, and may still try."""
@@ -137,9 +131,14 @@ def _processes(records: Iterable[Record]) -> Iterator[list[Record]]:
 
 
 def _in_order(processes: list[list[Record]]) -> list[list[Record]]:
+    def time(process: Sequence[Record]) -> float:
+        """When it started; one that was forked does not say, and comes last."""
+        first = process[0]
+        return first.time if isinstance(first, ProcessStarted) else math.inf
+
     known = {_ids(process)[0] for process in processes}
     children: dict[int | None, list[list[Record]]] = {}
-    for process in sorted(processes, key=_time):
+    for process in sorted(processes, key=time):
         _, parent = _ids(process)
         children.setdefault(parent if parent in known else None, []).append(process)
     ordered: list[list[Record]] = []
@@ -155,12 +154,6 @@ def _in_order(processes: list[list[Record]]) -> list[list[Record]]:
 def _ids(process: Sequence[Record]) -> tuple[int | None, int | None]:
     first = process[0]
     return (first.pid, first.parent_pid) if isinstance(first, ProcessStarted | ProcessForked) else (None, None)
-
-
-def _time(process: Sequence[Record]) -> float:
-    """When a process started; one that was forked does not say, and comes last."""
-    first = process[0]
-    return first.time if isinstance(first, ProcessStarted) else math.inf
 
 
 def _read_file(path: Path) -> Iterator[Record]:
@@ -193,7 +186,10 @@ class Tally:
                     if not line.endswith(b"\n"):
                         break
                     self._read[path] = self._read.get(path, 0) + len(line)
-                    self._take(line)
+                    kind = line[2 : line.find(b'"', 2)].decode("ascii", "replace")
+                    self.kinds[kind] += 1
+                    if kind == CompileTimed.__name__:
+                        self.compile_seconds += float(json.loads(line)[1][1])
 
     @property
     def words(self) -> str:
@@ -202,9 +198,3 @@ class Tally:
         if recompiles := self.kinds["RecompileSeen"]:
             parts.append(counted(recompiles, "recompile"))
         return f"{', '.join(parts)}, {self.compile_seconds:.0f} s compiling"
-
-    def _take(self, line: bytes) -> None:
-        kind = line[2 : line.find(b'"', 2)].decode("ascii", "replace")
-        self.kinds[kind] += 1
-        if kind == CompileTimed.__name__:
-            self.compile_seconds += float(json.loads(line)[1][1])

@@ -1,5 +1,4 @@
-"""The records of a run: strings and numbers only, never a tensor or a frame, so that recording
-changes no lifetime.
+"""The records of a run: strings and numbers only, never a tensor or a frame, so that recording changes no lifetime.
 
 Times are ``time.perf_counter`` seconds of the process that wrote the record; ``ProcessStarted`` ties that clock to
 the calendar.  A compile id is Dynamo's, such as ``0/1``.
@@ -9,21 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from breakscan.model.observations import ValueSeen
+
+if TYPE_CHECKING:
+    from typing_extensions import dataclass_transform
+else:
+
+    def dataclass_transform(**_):
+        return lambda kind: kind
+
 
 T = TypeVar("T")
 KINDS: dict[str, type[Any]] = {}
 """The kinds of records, by the names that recordings have for them."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+@dataclass(frozen=True)
 class Record:
-    """One datum of a run; each subclass is a kind."""
+    """One datum of a run; each subclass is a kind, and a frozen dataclass."""
 
     def __init_subclass__(cls) -> None:
-        KINDS[cls.__name__] = cls
+        KINDS[cls.__name__] = dataclass(frozen=True)(cls)
 
 
 def mapped(value: T, change: Callable[[Any], Any]) -> T:
@@ -71,7 +79,6 @@ class CodeLine:
     code: str
 
 
-@dataclass(frozen=True, slots=True)
 class ProcessStarted(Record):
     """The compiler was loaded in a process.  ``disabled_by`` names the variable that switches it off.
 
@@ -80,21 +87,20 @@ class ProcessStarted(Record):
     """
 
     pid: int
-    parent_pid: int
-    argv: tuple[str, ...]
-    rank: int | None
-    world_size: int | None
-    time: float
-    clock: float
-    torch: str
-    python: str
-    torch_folder: str
-    standard_library: str
-    disabled_by: str | None
-    profile_kept: bool
+    parent_pid: int = 0
+    argv: tuple[str, ...] = ()
+    rank: int | None = None
+    world_size: int | None = None
+    time: float = 0.0
+    clock: float = 0.0
+    torch: str = ""
+    python: str = ""
+    torch_folder: str = ""
+    standard_library: str = ""
+    disabled_by: str | None = None
+    profile_kept: bool = False
 
 
-@dataclass(frozen=True, slots=True)
 class ProcessForked(Record):
     """A process was forked off one that records, and records too."""
 
@@ -102,7 +108,6 @@ class ProcessForked(Record):
     parent_pid: int
 
 
-@dataclass(frozen=True, slots=True)
 class RankSeen(Record):
     """The process became a rank of a process group that its environment does not name."""
 
@@ -110,7 +115,6 @@ class RankSeen(Record):
     world_size: int
 
 
-@dataclass(frozen=True, slots=True)
 class HookInstalled(Record):
     """The installed torch has what a hook needs, or lacks it: ``without`` is the clause of reports on what is missing
     then."""
@@ -120,7 +124,6 @@ class HookInstalled(Record):
     without: str = ""
 
 
-@dataclass(frozen=True, slots=True)
 class HookFailed(Record):
     """A hook of ours raised; the user's program did not notice.  ``without`` as in :class:`HookInstalled`."""
 
@@ -129,7 +132,6 @@ class HookFailed(Record):
     without: str
 
 
-@dataclass(frozen=True, slots=True)
 class CompileCalled(Record):
     """``torch.compile`` was asked for something: its name, its code, and the stack of the call.  ``key`` is by which
     ``CallsRan`` names it; ``backend`` as the program named it.  ``settings`` are other arguments of
@@ -144,14 +146,12 @@ class CompileCalled(Record):
     settings: dict[str, str]
 
 
-@dataclass(frozen=True, slots=True)
 class CompileAsked(Record):
     """``--compile`` asks for a name, as ``module:name``."""
 
     target: str
 
 
-@dataclass(frozen=True, slots=True)
 class CompileMet(Record):
     """The outcome for a name that ``--compile`` asks for: compiled, or not, for a ``problem`` in words.  ``names`` are
     those that could have been meant."""
@@ -161,7 +161,6 @@ class CompileMet(Record):
     names: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class PackageInstalled(Record):
     """Functions whose compiled code was made by an earlier process, and the stack that asked for it."""
 
@@ -169,7 +168,6 @@ class PackageInstalled(Record):
     stack: tuple[StackFrame, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class CompileStarted(Record):
     """Dynamo starts on a frame: the stack above it, outermost first, and its code."""
 
@@ -179,7 +177,6 @@ class CompileStarted(Record):
     at: float
 
 
-@dataclass(frozen=True, slots=True)
 class CompileTimed(Record):
     """The seconds that one frame took to compile, and those of its ``stages`` (``dynamo``, ``aot_autograd``,
     ``inductor``), each without the later ones in it; ``ops`` of the graph that it gave, None without one; ``failed``
@@ -196,7 +193,6 @@ class CompileTimed(Record):
     failed: str | None
 
 
-@dataclass(frozen=True, slots=True)
 class FrameEnded(Record):
     """A frame that did not become compiled code: by an exception, or by a silent skip.
 
@@ -215,7 +211,6 @@ class FrameEnded(Record):
     compilers: bool = False
 
 
-@dataclass(frozen=True, slots=True)
 class BreakSeen(Record):
     """A graph break.  ``stack`` is that of the traced code, innermost last; ``frame`` is what was compiled;
     ``skipped`` says that the frame falls back to eager, ``raised`` that torch.compile raises, ``set_aside`` that it
@@ -255,7 +250,6 @@ class FailedGuard:
     also: tuple[FailedPart, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
 class RecompileSeen(Record):
     """A frame is compiled again, since no version of it fits.  ``stack`` is that of the call; ``cut`` says that its two
     innermost frames are missing, as in torch's trace.  ``objects`` numbers the objects among the function's variables:
@@ -285,7 +279,6 @@ class Guard:
     subject: str | None
 
 
-@dataclass(frozen=True, slots=True)
 class GuardsBuilt(Record):
     """The guards of a compiled frame, the seconds that checking all of them takes, and the objects among its variables
     (see :class:`RecompileSeen`).  The structured trace names neither the frame nor the lines nor that time."""
@@ -297,7 +290,6 @@ class GuardsBuilt(Record):
     objects: Mapping[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
 class ShapeSpecialised(Record):
     """A size that was dynamic became a constant: its symbol, the inputs that have it, its value, and the traced
     stack that needed it.  ``asked_by`` names what asked for it in torch: ``guard_int``, ``guard_bool``, ``expect_true``
@@ -331,7 +323,6 @@ class RepeatedLine:
     rounds: int
 
 
-@dataclass(frozen=True, slots=True)
 class GraphCompiled(Record):
     """A graph went to the backend and came back: its operations, and the devices of its inputs in words.
 
@@ -366,7 +357,6 @@ class PythonLine:
     goes_on: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
 class PythonMade(Record):
     """The Python that runs in place of a function, and calls its graph.  Of the rest of a function, ``goes_on`` is its
     first line."""
@@ -376,10 +366,8 @@ class PythonMade(Record):
     lines: tuple[PythonLine, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class DdpSplit(Record):
-    """DistributedDataParallel split a graph at its buckets; ``ops`` of each part.  Torch reports one part at a
-    time."""
+    """DistributedDataParallel split a graph at its buckets; ``ops`` of each part.  Torch reports one part at a time."""
 
     compile_id: str
     ops: tuple[int, ...]
@@ -395,7 +383,6 @@ class AutogradNode:
     line: int | None
 
 
-@dataclass(frozen=True, slots=True)
 class AutogradGraph(Record):
     """A graph as AOTAutograd made it.  ``phase`` is ``forward``, ``backward`` or ``inference``; ``saved`` are the types
     and names of the values that a forward keeps for its backward, as ``f32[8, 16] relu``."""
@@ -408,7 +395,6 @@ class AutogradGraph(Record):
     saved: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
 class CodeGenerated(Record):
     """The code that Inductor wrote for a graph.  ``phase`` as in :class:`AutogradGraph`, None where torch does not
     say.  Of very long code, ``code`` leaves parts out, and says so."""
@@ -419,7 +405,6 @@ class CodeGenerated(Record):
     code: str
 
 
-@dataclass(frozen=True, slots=True)
 class CacheLooked(Record):
     """A compiler cache was asked: ``cache`` is ``fx_graph`` or ``aotautograd``, ``outcome`` ``hit``, ``miss``,
     ``disabled`` or ``bypass``, and why it was bypassed.  ``guards`` are those of what the cache has under the key, if
@@ -432,7 +417,6 @@ class CacheLooked(Record):
     guards: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
 class CudaGraphSkipped(Record):
     """A graph does not run as a CUDA graph, and why."""
 
@@ -440,7 +424,6 @@ class CudaGraphSkipped(Record):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
 class ExportEnded(Record):
     """A call of ``torch.export.export`` (``way`` is ``export``), ``draft_export``, AOTInductor (``aot_inductor``) or
     ``aot_compile`` of a compiled function, by the program itself, not by another such call.
@@ -481,37 +464,33 @@ class Usual:
     high: float
 
 
-@dataclass(frozen=True, slots=True)
+NO_TIME = Usual(0.0, 0.0, 0.0)
+
+
 class GraphRan(Record):
     """The number of runs of a graph until now, and their seconds on the host.  ``device_seconds`` is the sum over
-    ``timed_on_device`` of the runs.  The last record of a graph counts: each replaces those before it."""
+    ``timed_on_device`` of the runs.
+
+    ``passes`` counts the gaps between its end and the start of the next graph, or the end of the call: eager code, and
+    the compiled code's own overhead.  Gaps in which something was compiled are left out.  ``gap_on_device`` is of those
+    ``gaps_on_device``.  The last record of a graph counts: each replaces those before it."""
 
     graph: int
     runs: int
     seconds: float
     timed_on_device: int
     device_seconds: float
+    passes: int = 0
+    gap: Usual = NO_TIME
+    gaps_on_device: int = 0
+    gap_on_device: Usual = NO_TIME
 
 
-@dataclass(frozen=True, slots=True)
-class GapRan(Record):
-    """The gaps between the end of a graph and the start of the next one, or the end of the call: eager code, and the
-    compiled code's own overhead.  Gaps in which something was compiled are left out.  ``follows`` names the graph
-    before; ``usual_on_device`` is of those ``timed_on_device``.  The last record of a graph counts."""
-
-    follows: int
-    passes: int
-    seconds: float
-    usual: Usual
-    timed_on_device: int
-    usual_on_device: Usual
-
-
-@dataclass(frozen=True, slots=True)
 class CallsRan(Record):
     """Outermost calls of what ``torch.compile`` gave, those left out in which something was compiled.  ``key`` as in
-    ``CompileCalled``; ``in_graphs`` and ``in_gaps`` (after graphs that a break ended) are parts of ``usual``.  The last
-    record of a key counts."""
+    ``CompileCalled``; ``in_graphs`` and ``in_gaps`` (after graphs that a break ended) are parts of ``usual``.
+    ``outside`` is what ``timed_on_device`` of the calls spent on their device outside both.  The last record of a key
+    counts."""
 
     key: int
     calls: int
@@ -519,19 +498,10 @@ class CallsRan(Record):
     usual: Usual
     in_graphs: Usual
     in_gaps: Usual
+    timed_on_device: int = 0
+    outside: Usual = NO_TIME
 
 
-@dataclass(frozen=True, slots=True)
-class CallsOnDevice(Record):
-    """The time that ``timed`` of the calls of ``CallsRan`` spent on their device, outside graphs and not after
-    graphs that a break ended.  The last record of a key counts."""
-
-    key: int
-    timed: int
-    outside: Usual
-
-
-@dataclass(frozen=True, slots=True)
 class EagerCallsRan(Record):
     """The calls of ``CallsRan`` in which no graph ran.  ``stance`` is torch's during the calls, as
     ``torch.compiler.set_stance`` names it; ``stack`` is that of the first one.  The last record of a key and a stance
@@ -556,7 +526,6 @@ class HostCall:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
 class StepsProfiled(Record):
     """Where the time of a step goes, by torch.profiler: the means of ``steps`` steps from one call of what has the key
     to the next.
@@ -579,7 +548,6 @@ class StepsProfiled(Record):
     calls: tuple[HostCall, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class PlainCallsRan(Record):
     """Calls that the program made of the ``forward`` (``code``) of a module (``target``) from one line, although Dynamo
     has traced it: ``calls`` of them, or where Python does not count them ``seconds`` that they took, about.
@@ -598,7 +566,6 @@ class PlainCallsRan(Record):
     is_copy: bool = False
 
 
-@dataclass(frozen=True, slots=True)
 class StateKeysSeen(Record):
     """A state dict with ``keys`` keys of which some begin with ``_orig_mod.`` was ``saved``; or one was ``loaded`` into
     a module that has no such names, or the other way round.  ``fits`` says that some keys are those of the module."""
@@ -609,7 +576,6 @@ class StateKeysSeen(Record):
     stack: tuple[StackFrame, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class LateHookSeen(Record):
     """A hook (``hook``, the name of its function) that was registered on a module of this class after it was traced as
     a part of something compiled, whose graphs ran ``runs`` times from then on without it."""
@@ -620,7 +586,6 @@ class LateHookSeen(Record):
     runs: int
 
 
-@dataclass(frozen=True, slots=True)
 class GraphRaised(Record):
     """A compiled graph raised when it ran, for the first time: the type of the exception and its text.  Of a backward,
     ``graph`` is None.  ``compilers`` says that code of the compiler raised it, or code that it generated."""
@@ -632,7 +597,6 @@ class GraphRaised(Record):
     compilers: bool = False
 
 
-@dataclass(frozen=True, slots=True)
 class FileSeen(Record):
     """A file whose functions Dynamo traced: its absolute path, and the digest of its content when the first was."""
 
@@ -640,7 +604,6 @@ class FileSeen(Record):
     digest: str
 
 
-@dataclass(frozen=True, slots=True)
 class LibrarySeen(Record):
     """A library of which Dynamo traced a function, by the name that it is imported by."""
 
@@ -648,7 +611,6 @@ class LibrarySeen(Record):
     version: str
 
 
-@dataclass(frozen=True, slots=True)
 class ValuesSeen(Record):
     """The values that the names of a function had when it started, each time that Dynamo traced it until now.
 
@@ -663,7 +625,6 @@ class ValuesSeen(Record):
     inlined: bool
 
 
-@dataclass(frozen=True, slots=True)
 class ValuesMet(Record):
     """The functions, by their numbers, that Dynamo traced in a compile."""
 

@@ -23,18 +23,19 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import Any, TypeVar
+from typing import Any
+from unittest import mock
 
 from breakscan.model.findings import Kind, Mode, Place, Verdict
 from breakscan.model.torch_versions import minor_version
 from breakscan.model.words import InputError
 from breakscan.recording.hooks.frames import FrameHook, FrameOutcome, watched_conversion
 from breakscan.recording.hooks.hook import wrapped
-from breakscan.recording.hooks.trace import structured_trace
-from breakscan.recording.parsers.break_text import frame_skipped, parse_causes
+from breakscan.recording.parsers.frames import frame_skipped, parse_causes
+from breakscan.recording.recorder import structured_trace
 from breakscan.rulebook.document import Example, Rule
 from breakscan.rulebook.ledger import ExampleRulings, Ledger, Ruling, digest
 
@@ -45,22 +46,30 @@ class ReplayError(InputError):
     """An example cannot be run.  Names the document, the line of the example and what is wrong."""
 
 
-def check_runs(rule: Rule, example: Example, function: Any, calls: list[tuple[Any, ...]]) -> None:
-    """Raises ReplayError if the calls fail without the compiler."""
-    if rule.kind is Kind.MISUSE:
-        return
-    try:
-        for arguments in calls:
-            function(*arguments)
-    except Exception as error:
-        raise ReplayError(
-            f"{rule.path}:{example.line}: {example.label} fails without the compiler: {error!r}"
-        ) from error
+Loaded = tuple[Any, list[tuple[Any, ...]]]
+"""The ``f`` of an example, and the arguments of its calls."""
+
+
+def _error(rule: Rule, example: Example, words: str) -> ReplayError:
+    return ReplayError(f"{rule.path}:{example.line}: {example.label} {words}")
 
 
 @contextlib.contextmanager
-def loaded(rule: Rule, example: Example, place: Place) -> Iterator[tuple[Any, list[tuple[Any, ...]]]]:
-    """The example's ``f`` and the arguments of its calls, in a fresh module with fresh compiler and RNG state."""
+def checked(rule: Rule, example: Example, place: Place = Place.PLAIN, calls: int | None = None) -> Iterator[Loaded]:
+    """As :func:`loaded`, for an example of which so many calls run without the compiler.  Raises ReplayError."""
+    with loaded(rule, example, place) as (function, given):
+        try:
+            for arguments in given[:calls]:
+                function(*arguments)
+        except Exception as error:
+            raise _error(rule, example, f"fails without the compiler: {error!r}") from error
+    with loaded(rule, example, place) as again:
+        yield again
+
+
+@contextlib.contextmanager
+def loaded(rule: Rule, example: Example, place: Place = Place.PLAIN) -> Iterator[Loaded]:
+    """An example in a fresh module, with fresh compiler and RNG state."""
     import torch
 
     source = _placed(example.source, place)
@@ -82,8 +91,7 @@ def loaded(rule: Rule, example: Example, place: Place) -> Iterator[tuple[Any, li
                 calls = _calls(example, namespace)
                 function = namespace["f"]
             except Exception as error:
-                where = f"{rule.path}:{example.line}: {example.label}"
-                raise ReplayError(f"{where} cannot be set up: {error!r}") from error
+                raise _error(rule, example, f"cannot be set up: {error!r}") from error
             yield function, calls
     finally:
         random.setstate(python_rng)
@@ -156,8 +164,6 @@ def _placed(source: str, place: Place) -> str:
 
 @dataclass(slots=True)
 class ExampleRun:
-    """The result of one run of an example."""
-
     graphs: int = 0
     gb: list[str] = field(default_factory=list)
     broke: bool = False
@@ -170,13 +176,9 @@ def observe(rule: Rule, example: Example, mode: Mode, place: Place) -> ExampleRu
     """Compiles ``f`` with the backend that runs graphs as they are, and calls it."""
     import torch
 
-    with loaded(rule, example, place) as (function, calls):
-        check_runs(rule, example, function, calls)
-    with loaded(rule, example, place) as (function, calls):
-        seen = ExampleRun()
+    with checked(rule, example, place) as (function, calls):
         compiled: Any = torch.compile(function, backend="eager", fullgraph=mode is Mode.FULLGRAPH)
-        _watch(seen, function.__code__, lambda: [compiled(*arguments) for arguments in calls])
-        return seen
+        return _watched(function.__code__, lambda: [compiled(*arguments) for arguments in calls])
 
 
 def observe_as_is(rule: Rule, example: Example) -> ExampleRun:
@@ -187,24 +189,23 @@ def observe_as_is(rule: Rule, example: Example) -> ExampleRun:
     """
     import torch
 
-    with loaded(rule, example, Place.PLAIN) as (function, calls):
-        seen = ExampleRun()
-        stance: Any = torch.compiler.set_stance
-        forced = {"force_backend": "eager"} if rule.kind is Kind.MISUSE else {}
-        with stance("default", **forced):
-            _watch(seen, function.__code__, lambda: [function(*arguments) for arguments in calls])
-        return seen
+    stance: Any = torch.compiler.set_stance
+    forced = {"force_backend": "eager"} if rule.kind is Kind.MISUSE else {}
+    with loaded(rule, example) as (function, calls), stance("default", **forced):
+        return _watched(function.__code__, lambda: [function(*arguments) for arguments in calls])
 
 
-def _watch(seen: ExampleRun, code: CodeType, run: Callable[[], object]) -> None:
-    def record(_: float, metadata: Any, payload: str | None) -> None:
+def _watched(code: CodeType, run: Callable[[], object]) -> ExampleRun:
+    seen = ExampleRun()
+
+    def record(metadata: Any, payload: str | None) -> None:
         if "dynamo_output_graph" in metadata:
             seen.graphs += 1
         name = metadata.get("artifact", {}).get("name")
         if name == "dynamo_graph_break_reason":
             seen.broke = True
             seen.gave_up |= frame_skipped(payload or "")
-            seen.gb += [cause.gb_id for cause in parse_causes(payload or "") if cause.gb_id]
+            seen.gb += _gb_ids(payload or "")
         elif name == "recompile_reasons":
             seen.recompiled = True
 
@@ -213,20 +214,19 @@ def _watch(seen: ExampleRun, code: CodeType, run: Callable[[], object]) -> None:
         is_own = frame.code.co_name == names[0] or frame.code.co_name.startswith(names[1])
         if frame.error is not None and frame.code.co_filename == code.co_filename and is_own:
             seen.gave_up = True
-            seen.gb += [cause.gb_id for cause in parse_causes(str(frame.error)) if cause.gb_id]
+            seen.gb += _gb_ids(str(frame.error))
 
-    def watched(_: str, original: Callable[..., Any]) -> Callable[..., Any]:
-        return watched_conversion(original, outcome)
-
-    with structured_trace(record), wrapped(FrameHook.wraps, watched):
+    with structured_trace(record), wrapped(FrameHook.wraps, lambda _, original: watched_conversion(original, outcome)):
         try:
             run()
         except Exception as error:
             seen.error = error
-            seen.gb += [cause.gb_id for cause in parse_causes(str(error)) if cause.gb_id]
+            seen.gb += _gb_ids(str(error))
+    return seen
 
 
-_Result = TypeVar("_Result")
+def _gb_ids(text: str) -> list[str]:
+    return [cause.gb_id for cause in parse_causes(text) if cause.gb_id]
 
 
 def exported_program(function: Callable[..., Any], arguments: tuple[Any, ...], *, strict: bool) -> Callable[..., Any]:
@@ -260,36 +260,28 @@ def _load() -> None:
         exported_program(torch.sin, (torch.zeros(1),), strict=strict)
 
 
-def in_own_process(run: Callable[[], _Result]) -> _Result:
-    """The result of ``run``, or its exception, in a process that is forked where the system can do so.
-
-    An export that fails can leave its modes and dispatch keys behind, and torch 2.11 can crash after that.  Raises
-    BrokenProcessPool if the process crashes.
-    """
-    if "fork" not in multiprocessing.get_all_start_methods():
-        return run()
-    _load()
-    with ProcessPoolExecutor(max_workers=1, mp_context=multiprocessing.get_context("fork")) as pool:
-        return pool.submit(run).result()
-
-
 _SEEDS = range(1, 9)
 """Enough that a number which is drawn while exporting is not drawn again each time."""
 
 
 def rulings_on_export(rule: Rule, example: Example) -> dict[tuple[Mode, Place], Ruling]:
-    """The rulings on a plain and on a strict export of an example.
+    """The rulings on a plain and on a strict export of an example, each in a process that is forked where the system
+    can do so: one that fails can leave its modes and dispatch keys behind, and torch 2.11 can crash after that.
 
     Raises ReplayError for an example that fails without the compiler, or whose export crashes the process.
     """
+    modes = (Mode.EXPORT, Mode.EXPORT_STRICT)
+    if "fork" not in multiprocessing.get_all_start_methods():
+        return {(mode, Place.PLAIN): _ruling_on_export(rule, example, mode) for mode in modes}
+    _load()
+    rulings = {}
     try:
-        return {
-            (mode, Place.PLAIN): in_own_process(partial(_ruling_on_export, rule, example, mode))
-            for mode in (Mode.EXPORT, Mode.EXPORT_STRICT)
-        }
+        for mode in modes:
+            with ProcessPoolExecutor(max_workers=1, mp_context=multiprocessing.get_context("fork")) as pool:
+                rulings[mode, Place.PLAIN] = pool.submit(_ruling_on_export, rule, example, mode).result()
     except BrokenProcessPool as error:
-        where = f"{rule.path}:{example.line}: {example.label}"
-        raise ReplayError(f"{where} cannot be exported: the process crashes") from error
+        raise _error(rule, example, "cannot be exported: the process crashes") from error
+    return rulings
 
 
 def _ruling_on_export(rule: Rule, example: Example, mode: Mode) -> Ruling:
@@ -297,20 +289,17 @@ def _ruling_on_export(rule: Rule, example: Example, mode: Mode) -> Ruling:
 
     Only the first call counts: an exported program holds for the sizes that it was exported with.
     """
-    with loaded(rule, example, Place.PLAIN) as (function, calls):
-        check_runs(rule, example, function, calls[:1])
-    with loaded(rule, example, Place.PLAIN) as (function, calls):
+    with checked(rule, example, calls=1) as (function, calls):
         try:
             _seed(0)
             exported = exported_program(function, calls[0], strict=mode is Mode.EXPORT_STRICT)
         except Exception as error:
-            gb = (cause.gb_id for cause in parse_causes(str(error)) if cause.gb_id)
-            return Ruling(Verdict.RAISES, tuple(dict.fromkeys(gb)))
+            return Ruling(Verdict.RAISES, tuple(dict.fromkeys(_gb_ids(str(error)))))
     for seed in _SEEDS:
-        with loaded(rule, example, Place.PLAIN) as (function, calls):
+        with loaded(rule, example) as (function, calls):
             _seed(seed)
             expected = function(*calls[0])
-        with loaded(rule, example, Place.PLAIN) as (_, calls):
+        with loaded(rule, example) as (_, calls):
             _seed(seed)
             try:
                 result = exported(*calls[0])
@@ -426,11 +415,13 @@ def _ruling_on_results(rule: Rule, example: Example) -> Ruling:
     """Return whether Inductor gives what plain Python gives, at every call.  Its caches start empty."""
     import torch
 
-    with loaded(rule, example, Place.PLAIN) as (function, calls), torch.compiler.set_stance("force_eager"):
-        check_runs(rule, example, function, calls)
-    with loaded(rule, example, Place.PLAIN) as (function, calls), torch.compiler.set_stance("force_eager"):
+    with torch.compiler.set_stance("force_eager"), checked(rule, example) as (function, calls):
         expected = [function(*arguments) for arguments in calls]
-    with loaded(rule, example, Place.PLAIN) as (function, calls), _empty_caches():
+    with (
+        loaded(rule, example) as (function, calls),
+        tempfile.TemporaryDirectory() as folder,
+        mock.patch.dict(os.environ, {"TORCHINDUCTOR_CACHE_DIR": folder}),
+    ):
         compiled: Any = function if ".compile(" in example.source else torch.compile(function)
         try:
             torch.testing.assert_close([compiled(*arguments) for arguments in calls], expected)
@@ -439,19 +430,3 @@ def _ruling_on_results(rule: Rule, example: Example) -> Ruling:
         except Exception:
             return Ruling(Verdict.RAISES)
     return Ruling(Verdict.COMPILES)
-
-
-@contextlib.contextmanager
-def _empty_caches() -> Iterator[None]:
-    """Inductor finds nothing that was compiled before."""
-    name = "TORCHINDUCTOR_CACHE_DIR"
-    before = os.environ.get(name)
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ[name] = folder
-        try:
-            yield
-        finally:
-            if before is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = before

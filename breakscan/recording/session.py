@@ -23,13 +23,12 @@ from platformdirs import user_cache_path
 from breakscan import __version__
 from breakscan.model.dataclass_json import decoder
 from breakscan.model.words import InputError
-from breakscan.recording.job import Rank, is_running, own_rank, shared_folder
-from breakscan.recording.launch import ProgramExit
+from breakscan.recording.launch import ProgramExit, Rank, is_running, own_rank, shared_folder
 from breakscan.recording.recording import SUFFIX, TORCH_IMPORTED, cut_by, read_recording
 from breakscan.recording.records import Record
 from breakscan.source.regular_files import read_regular_file
 
-FORMAT = 8
+FORMAT = 9
 """Grows when the records or the manifest change so that another breakscan cannot read them.  No other is read."""
 MANIFEST = "run.json"
 SOURCES = "sources.json"
@@ -102,9 +101,8 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class RecordingPart:
-    """The recording of one rank, or of a program that has no ranks: its processes, those that were started first
-    in front.  ``cut_by`` is what kept records from being written, where something did.  ``sources`` are texts by
-    path."""
+    """The recording of one rank, or of a program that has no ranks: its processes, those that were started first in
+    front.  ``cut_by`` is what kept records from being written, where something did.  ``sources`` are texts by path."""
 
     folder: Path
     manifest: Manifest
@@ -147,7 +145,6 @@ class RecordedRun:
 
     @property
     def sources(self) -> Mapping[str, str]:
-        """The sources that were kept with the recording, by path."""
         return {path: text for part in self.parts for path, text in part.sources.items()}
 
 
@@ -185,7 +182,6 @@ def start_session(argv: Sequence[str], save: Path | None = None) -> Session:
 
 
 def rank_folder(root: Path, rank: int) -> Path:
-    """The folder of a rank in that of its job."""
     return root / f"{_RANK}{rank}"
 
 
@@ -330,16 +326,16 @@ def wait_for_ranks(session: Session, say: Callable[[list[int]], None], asked_to_
 
 def unfinished_ranks(session: Session) -> list[int]:
     """The other ranks of this machine that have not ended, or not begun."""
+
+    def has_ended(rank: int) -> bool:
+        try:
+            manifest = read_manifest(rank_folder(session.root, rank))
+        except SessionError:
+            return False
+        return manifest.ended is not None or not is_running(manifest.pid)
+
     own = session.rank
-    return [] if own is None else [r for r in own.local_ranks if r != own.rank and not _has_ended(session, r)]
-
-
-def _has_ended(session: Session, rank: int) -> bool:
-    try:
-        manifest = read_manifest(rank_folder(session.root, rank))
-    except SessionError:
-        return False
-    return manifest.ended is not None or not is_running(manifest.pid)
+    return [] if own is None else [r for r in own.local_ranks if r != own.rank and not has_ended(r)]
 
 
 VARIABLE = "BREAKSCAN_RUNS"
@@ -359,7 +355,6 @@ def recent_folder() -> Path | None:
 
 
 def can_keep() -> bool:
-    """Return whether a recording can be kept here."""
     folder = recent_folder()
     if folder is None:
         return False
@@ -376,7 +371,11 @@ def keep_recent(recording: Path) -> None:
         if folder is not None and can_keep() and _size(recording) <= MOST_BYTES:
             # By name, the newest is the last.
             shutil.move(recording, folder / f"{time.time_ns():020}-{os.getpid()}")
-            _delete_oldest()
+            room, oldest = MOST_BYTES, time.time() - MOST_DAYS * 86_400
+            for run in _newest_first():
+                room -= _size(run)
+                if room < 0 or run.stat().st_mtime < oldest:
+                    shutil.rmtree(run, ignore_errors=True)
     except OSError:
         # A full disk: what was reported is more important than what may be asked for again.
         pass
@@ -399,15 +398,6 @@ def _newest_first() -> list[Path]:
     if folder is None or not folder.is_dir():
         return []
     return sorted((path for path in folder.iterdir() if path.is_dir()), reverse=True)
-
-
-def _delete_oldest() -> None:
-    room = MOST_BYTES
-    oldest = time.time() - MOST_DAYS * 86_400
-    for run in _newest_first():
-        room -= _size(run)
-        if room < 0 or run.stat().st_mtime < oldest:
-            shutil.rmtree(run, ignore_errors=True)
 
 
 def _size(folder: Path) -> int:

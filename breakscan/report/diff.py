@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, TextIO
 
-from breakscan.explanation.lock_file import LOCKED, SEVERITIES, KnownBreak, matched, merged, portable_path
+from breakscan.explanation.gates import LOCKED, SEVERITIES, KnownBreak, matched, merged, portable_path
 from breakscan.model.findings import Verdict
 from breakscan.model.problem import ProblemKind
 from breakscan.model.words import counted, place, short_path

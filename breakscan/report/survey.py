@@ -18,8 +18,7 @@ from breakscan.report.console import plain_table, print_page, report_console
 from breakscan.report.measured_page import MeasuredPage
 from breakscan.report.printable import picked, visible, write_json_report
 from breakscan.survey.comparison import CauseChange, ChangeGroup, EndingGroup, SurveyComparison, change_groups
-from breakscan.survey.overview import CauseCount, ConditionCount, SurveyOverview
-from breakscan.survey.unit_row import CauseKey, CauseKind, UnitRow
+from breakscan.survey.overview import CauseCount, CauseKey, CauseKind, ConditionCount, SurveyOverview, UnitRow
 
 
 def conditions_words(conditions: tuple[str, ...], torch: str | None) -> str:

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from breakscan.survey.manifest import StageStatus, SurveyStage
+from breakscan.survey.overview import CauseKey, UnitRow, row_of, sites_of
 from breakscan.survey.store import Surveyed
-from breakscan.survey.unit_row import CauseKey, UnitRow, row_of, sites_of
-from breakscan.survey.units import StageStatus, SurveyStage
 
 
 @dataclass(frozen=True, slots=True)

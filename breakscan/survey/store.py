@@ -12,8 +12,7 @@ from pathlib import Path
 from types import TracebackType
 
 from breakscan.model.words import InputError
-from breakscan.survey.plan import PlannedUnit
-from breakscan.survey.units import Environment, StageResult, Unit
+from breakscan.survey.manifest import Environment, PlannedUnit, StageResult, Unit
 
 VERSION = 3
 _TABLES = (
@@ -51,7 +50,8 @@ class Store:
         if must_exist and not path.is_file():
             raise StoreError(f"there is no {path}: breakscan survey run makes it")
         with self._faults():
-            self._db = _connection(path, "mode=rw" if must_exist else "mode=rwc")
+            uri = f"{path.absolute().as_uri()}?mode={'rw' if must_exist else 'rwc'}"
+            self._db = sqlite3.connect(uri, timeout=_PATIENCE, isolation_level=None, uri=True)
             try:
                 self._prepare(must_exist)
             except BaseException:
@@ -112,7 +112,6 @@ class Store:
         return number
 
     def end(self, number: int) -> None:
-        """Notes that a survey has all its results."""
         with self._faults():
             self._db.execute("UPDATE surveys SET ended = ? WHERE id = ?", (time.time(), number))
 
@@ -129,7 +128,6 @@ class Store:
         return found
 
     def results(self, key: str) -> dict[str, StageResult]:
-        """The results of a unit, by stage."""
         query = "SELECT stage, status, seconds, peak, facts, said, host FROM results WHERE key = ?"
         with self._faults():
             rows = self._db.execute(query, (key,)).fetchall()
@@ -146,7 +144,6 @@ class Store:
             self._db.execute("INSERT OR REPLACE INTO results VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
 
     def latest(self) -> int:
-        """The number of the last survey."""
         with self._faults():
             row = self._db.execute("SELECT max(id) FROM surveys").fetchone()
         if row[0] is None:
@@ -188,10 +185,6 @@ class Store:
             yield
         except (sqlite3.Error, ValueError, TypeError, KeyError) as error:
             raise StoreError(f"{self.path} cannot be used as the store of a survey: {error}") from error
-
-
-def _connection(path: Path, mode: str) -> sqlite3.Connection:
-    return sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", timeout=_PATIENCE, isolation_level=None, uri=True)
 
 
 def _no_survey(path: Path) -> StoreError:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from breakscan.explanation.lock_file import KnownBreak, Lock, lock_text, matched, read_lock
+from breakscan.explanation.gates import KnownBreak, Lock, matched, read_lock
 from breakscan.model.findings import Verdict
 from breakscan.source.writing import write_committed
 
@@ -137,12 +137,12 @@ class TestWhatCannotBe:
         ],
     )
     def test_it_is_said_why(self, breakscan: Run, folder: Path, options: tuple[str, ...], problem: str) -> None:
-        (folder / "other.lock").write_text(lock_text(Lock("other.py", "2.13", ())), encoding="utf-8")
+        (folder / "other.lock").write_text(Lock("other.py", "2.13", ()).text, encoding="utf-8")
         (folder / "damaged.lock").write_text("<<<<<<< HEAD\n", encoding="utf-8")
         (folder / "deep.lock").write_text("x = " + "[" * 2000 + "]" * 2000, encoding="utf-8")
         (folder / "newer.lock").write_text("version = 2\n", encoding="utf-8")
         (folder / "pyproject.toml").write_text("[project]\nname = 'x'\n", encoding="utf-8")
-        wrong = lock_text(Lock("train.py", "2.13", (BREAK,))).replace("count = 1", "count = 0")
+        wrong = Lock("train.py", "2.13", (BREAK,)).text.replace("count = 1", "count = 0")
         (folder / "wrong.lock").write_text(wrong, encoding="utf-8")
         done = breakscan("explain", *options, "train.py")
         assert done.status == 2
@@ -154,17 +154,17 @@ class TestWhatCannotBe:
 def test_what_is_written_is_read(tmp_path: Path, code: str) -> None:
     one = KnownBreak("m.py", None, None, None, 'a "type"\\', code, Verdict.EAGER, 2, 0)
     lock = Lock("-m train", "2.13", (one,))
-    write_committed(tmp_path / "a.lock", lock_text(lock))
+    write_committed(tmp_path / "a.lock", lock.text)
     assert read_lock(tmp_path / "a.lock") == lock
     assert [path.name for path in tmp_path.iterdir()] == ["a.lock"]
 
 
 def test_a_lock_that_is_right_is_not_touched(tmp_path: Path) -> None:
     path = tmp_path / "a.lock"
-    write_committed(path, lock_text(Lock("train.py", "2.13", (BREAK,))))
+    write_committed(path, Lock("train.py", "2.13", (BREAK,)).text)
     path.chmod(0o400)
     before = path.stat()
-    write_committed(path, lock_text(Lock("train.py", "2.13", (BREAK,))))
+    write_committed(path, Lock("train.py", "2.13", (BREAK,)).text)
     after = path.stat()  # the time at which it was read may be another
     assert (after.st_ino, after.st_mtime_ns, after.st_mode) == (before.st_ino, before.st_mtime_ns, before.st_mode)
 

@@ -17,7 +17,7 @@ import pytest
 from breakscan.explanation.from_recording import Relocation
 from breakscan.recording.recording import RecordingWriter
 from breakscan.recording.session import FORMAT, MANIFEST, SOURCES, Manifest
-from breakscan.recording.tracelog.processes import read_trace
+from breakscan.recording.tracelog import read_trace
 from breakscan.report.formats import EXPLAIN
 from breakscan.source.source_files import LARGEST
 

@@ -11,7 +11,7 @@ import pytest
 
 from breakscan.recording.bootstrap import import_watch
 from breakscan.recording.bootstrap.import_watch import ImportWatch
-from breakscan.recording.hooks.exports import MODULES
+from breakscan.recording.hooks.targets import MODULES
 
 
 @pytest.mark.parametrize("watches", [1, 2, 3])

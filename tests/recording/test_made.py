@@ -12,8 +12,7 @@ import pytest
 from programs import Explain
 
 from breakscan.explanation.explanation import Explanation
-from breakscan.explanation.graphs import Generated, Kernel
-from breakscan.explanation.kernel_calls import KernelKind, kernel_calls
+from breakscan.explanation.graphs import Generated, Kernel, KernelKind, kernel_calls
 from breakscan.recording.parsers.graphs import phase_of
 from breakscan.recording.parsers.guards import guards_of_tree
 from breakscan.recording.recording import read_recording

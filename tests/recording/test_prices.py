@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from breakscan.explanation.frames import FrameStatus
 from breakscan.model.findings import Verdict
 from breakscan.recording.launch import INJECTED, ProgramExit
 from breakscan.recording.recording import read_recording
-from breakscan.recording.records import CallsOnDevice, CallsRan, GraphRan, HookFailed, Record, Usual
+from breakscan.recording.records import CallsRan, GraphRan, HookFailed, Record, Usual
 
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
@@ -211,8 +211,8 @@ for _ in range(6):
 """
     )
     assert ran.site("here").price.seconds >= 0.010
-    (key,) = ran.last(CallsRan)
-    on_device = CallsOnDevice(key, 3, Usual(0.001, 0.001, 0.001))
+    (calls,) = ran.last(CallsRan).values()
+    on_device = replace(calls, timed_on_device=3, outside=Usual(0.001, 0.001, 0.001))
     told = explained_records([[*ran.records[0], on_device], *ran.records[1:]], Path("script.py"))
     (frame,) = [frame for frame in told.frames if frame.status is FrameStatus.EAGER]
     (site,) = told.breaks

@@ -16,16 +16,24 @@ from typing import Any
 import pytest
 from programs import Done, Folder, environment
 
-from breakscan.explanation.explanation import Explanation
+from breakscan.explanation.explanation import (
+    NO_RECORDING,
+    RUNNING,
+    Explanation,
+    RankDifference,
+    alike,
+    compare,
+    exit_ending,
+    merge,
+    ranks_in_words,
+)
 from breakscan.explanation.exports import Export
 from breakscan.explanation.from_recording import explain_run
 from breakscan.explanation.graphs import Graph
 from breakscan.explanation.notices import Notice
-from breakscan.explanation.rank_report import NO_RECORDING, RUNNING, RankDifference, alike, exit_ending, ranks_in_words
-from breakscan.explanation.ranks import compare, merge
 from breakscan.explanation.recompiles import Recompile
 from breakscan.model.findings import Origin, Site
-from breakscan.recording.job import JobError, is_running, own_rank, shared_folder
+from breakscan.recording.launch import JobError, is_running, own_rank, shared_folder
 from breakscan.recording.parsers.guards import NONE_FAILED
 from breakscan.recording.session import SessionError, read_run, start_session, unfinished_ranks
 from breakscan.rulebook.library import load_library
@@ -65,10 +73,7 @@ if how in ("exits", "is killed", "is killed with breakscan"):
 dist.destroy_process_group()
 """
 
-distributed = [
-    pytest.mark.torch,
-    pytest.mark.skipif(sys.platform != "linux", reason="torchrun, signals"),
-]
+distributed = [pytest.mark.torch, pytest.mark.skipif(sys.platform != "linux", reason="torchrun, signals")]
 
 
 def torchrun(folder: Folder, *arguments: str) -> Done:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from breakscan.model.observations import ValueSeen
-from breakscan.recording.hooks.described_values import MOST_VALUES
+from breakscan.recording.hooks.values import MOST_VALUES
 from breakscan.recording.recording import read_recording
 from breakscan.recording.records import FileSeen, HookFailed, ValuesMet, ValuesSeen
 

@@ -19,8 +19,7 @@ from typing import Any
 import pytest
 from programs import Folder
 
-from breakscan.explanation.from_recording import Relocation
-from breakscan.explanation.from_trace_logs import explain_logs
+from breakscan.explanation.from_recording import Relocation, explain_logs
 from breakscan.model.torch_versions import SUPPORTED
 from breakscan.recording.parsers.graphs import devices_of, nodes_of
 from breakscan.recording.records import (
@@ -31,8 +30,7 @@ from breakscan.recording.records import (
     GraphCompiled,
     RecompileSeen,
 )
-from breakscan.recording.tracelog.lines import Fault, LogRecord, read_log
-from breakscan.recording.tracelog.processes import Trace, logs_in, read_trace
+from breakscan.recording.tracelog import Fault, LogRecord, Trace, logs_in, read_log, read_trace
 from breakscan.report.explain import ExplainReport
 from breakscan.report.explain.json import explain_object
 from breakscan.report.explain.terminal import write_explanation
@@ -301,7 +299,7 @@ class TestForms:
     def test_records_across_chunks(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         whole = list(read_log(LOG))
         for size in (1, 7, 64, 1000):
-            monkeypatch.setattr("breakscan.recording.tracelog.lines.CHUNK", size)
+            monkeypatch.setattr("breakscan.recording.tracelog.CHUNK", size)
             log = tmp_path / "log"
             text = LOG.read_bytes()[: 4000 if size == 1 else None]
             log.write_bytes(text[: text.rfind(b"\nV") + 1])

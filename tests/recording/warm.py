@@ -77,7 +77,7 @@ def _loaded_by_compiling() -> list[str]:
 
 def _run(script: Path, recording: Path) -> NoReturn:
     from breakscan.recording.bootstrap.import_watch import ImportWatch
-    from breakscan.recording.hooks.exports import MODULES
+    from breakscan.recording.hooks.targets import MODULES
     from breakscan.recording.recorder import Recorder
 
     os.chdir(script.parent)

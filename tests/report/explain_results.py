@@ -11,22 +11,19 @@ from breakscan.explanation.breaks import BreakSite, FunctionPart
 from breakscan.explanation.compilations import (
     CacheUse,
     CompiledFrame,
+    CompileTarget,
     GuardLine,
     MadeLine,
     Precompiled,
     Specialisation,
 )
-from breakscan.explanation.compile_targets import CompileTarget
-from breakscan.explanation.explanation import Explanation
+from breakscan.explanation.explanation import Explanation, RankDifference, RankReport, exit_ending
 from breakscan.explanation.exports import Export
 from breakscan.explanation.frames import FrameStatus, UncompiledFrame, UncompiledReason
-from breakscan.explanation.graphs import CudaGraphSkip, Generated, Graph, Kernel, LineStages
-from breakscan.explanation.kernel_calls import KernelKind
+from breakscan.explanation.graphs import CudaGraphSkip, Generated, Graph, Kernel, KernelKind, LineStages
 from breakscan.explanation.notices import Notice
-from breakscan.explanation.rank_report import RankDifference, RankReport, exit_ending
 from breakscan.explanation.recompiles import Recompile
-from breakscan.explanation.run_totals import Calls
-from breakscan.explanation.step_profile import StepProfile
+from breakscan.explanation.run_totals import Calls, StepProfile
 from breakscan.model.findings import ChangeKind, Origin, Place, Severity, Site, Verdict
 from breakscan.model.problem import Caller, Price, Problem, ProblemKind, SharedCode
 from breakscan.model.remedy import Remedy, RemedyKind

@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 
 import breakscan
-from breakscan.explanation import breaks, frames, graphs, recompiles, step_profile
+from breakscan.explanation import breaks, frames, graphs, recompiles, run_totals
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.frames import FrameStatus
 from breakscan.model.findings import Origin, Place, Verdict
@@ -85,7 +85,7 @@ NOT_WRITTEN = {
     breaks.BreakSite: {"disabled", "keeps", "is_whole", "hooked", "is_causal"},
     frames.UncompiledFrame: {"raised_inside", "fixes_size", "only_compiled"},
     recompiles.Recompile: {"also", "hit_limit", "how", "opened", "passed", "made_by", *FOR_REMEDIES},
-    step_profile.StepProfile: {"means"},
+    run_totals.StepProfile: {"means"},
     StepsProfiled: {"key"},
     recompiles.HowCompiled: {"calls", "dynamic", "torch"},
 }

@@ -21,10 +21,8 @@ from hostile import NASTY, poisoned
 
 from breakscan.explanation.breaks import BREAK_PAGES
 from breakscan.explanation.compilations import GuardLine
-from breakscan.explanation.explanation import Explanation
-from breakscan.explanation.graphs import Generated, Kernel
-from breakscan.explanation.kernel_calls import KernelKind
-from breakscan.explanation.rank_report import NO_RECORDING, RankDifference, RankReport, exit_ending
+from breakscan.explanation.explanation import NO_RECORDING, Explanation, RankDifference, RankReport, exit_ending
+from breakscan.explanation.graphs import Generated, Kernel, KernelKind
 from breakscan.model.findings import Site
 from breakscan.model.problem import Price
 from breakscan.report.explain import ExplainReport

@@ -8,8 +8,7 @@ import explain_results as made
 import pytest
 
 from breakscan.explanation.explanation import Explanation
-from breakscan.explanation.gates import Gates, selectors, unmet
-from breakscan.explanation.lock_file import known_breaks
+from breakscan.explanation.gates import Gates, known_breaks, selectors, unmet
 from breakscan.model.findings import Origin
 from breakscan.model.problem import Problem, ProblemKind
 from breakscan.model.remedy import RemedyKind

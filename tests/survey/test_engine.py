@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from breakscan.survey import engine as module
-from breakscan.survey.engine import LocalEngine
+from breakscan.survey import survey as module
+from breakscan.survey.manifest import StageResult, SurveyStage, Unit
 from breakscan.survey.run_unit import Task, run_stage
-from breakscan.survey.units import StageResult, SurveyStage, Unit
+from breakscan.survey.survey import LocalEngine
 
 
 def a_task(key: str, unit: Unit, folder: str = ".") -> Task:

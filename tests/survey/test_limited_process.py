@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from breakscan.survey.limited_process import LimitedRun, run_limited
+from breakscan.survey.run_unit import LimitedRun, run_limited
 
 pytestmark = pytest.mark.process
 needs_proc = pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="memory is read from /proc")
@@ -68,7 +68,7 @@ def test_without_proc_the_limit_of_time_holds(monkeypatch: pytest.MonkeyPatch, l
     def nothing(_: str) -> list[str]:
         raise FileNotFoundError
 
-    monkeypatch.setattr("breakscan.survey.limited_process.os.listdir", nothing)
+    monkeypatch.setattr("breakscan.survey.run_unit.os.listdir", nothing)
     if lacks_signals:  # as on Windows
         monkeypatch.delattr(os, "killpg")
         monkeypatch.delattr(signal, "SIGKILL")

@@ -8,14 +8,16 @@ from pathlib import Path
 import pytest
 
 from breakscan.survey.manifest import (
+    Environment,
     ManifestError,
     Models,
     Programs,
     SurveyManifest,
+    SurveyStage,
+    Unit,
+    planned,
     read_manifest,
 )
-from breakscan.survey.plan import planned
-from breakscan.survey.units import Environment, SurveyStage, Unit
 
 WHOLE = """
 folder = "src"

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from breakscan.survey.plan import PlannedUnit
+from breakscan.survey.manifest import Environment, PlannedUnit, StageResult, Unit
 from breakscan.survey.store import Store, StoreError
-from breakscan.survey.units import Environment, StageResult, Unit
 
 ENVIRONMENT = Environment("3.11.7", "/bin/python", {"torch": "2.13.0"})
 ONE, TWO = (PlannedUnit(Unit(name, command=("a.py", name)), ENVIRONMENT) for name in ("one", "two"))

@@ -9,13 +9,10 @@ from typing import Any
 
 import pytest
 
-from breakscan.survey.engine import Arriving
-from breakscan.survey.manifest import SurveyManifest
-from breakscan.survey.plan import PlannedUnit
+from breakscan.survey.manifest import Environment, PlannedUnit, StageResult, SurveyManifest, SurveyStage, Unit
 from breakscan.survey.run_unit import Task
 from breakscan.survey.store import Store
-from breakscan.survey.survey import Progressed, run_survey
-from breakscan.survey.units import Environment, StageResult, SurveyStage, Unit
+from breakscan.survey.survey import Arriving, Progressed, run_survey
 
 BROKEN: dict[str, Any] = {"graphs": 2, "breaks": [{}], "eager": [], "recompiles": []}
 WHOLE = {**BROKEN, "breaks": []}

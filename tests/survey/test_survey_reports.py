@@ -10,10 +10,10 @@ from typing import TextIO
 import pytest
 
 from breakscan.report.survey import write_survey_markdown, write_survey_terminal
+from breakscan.survey.manifest import Environment, StageResult, Unit
 from breakscan.survey.overview import SurveyOverview, overview
 from breakscan.survey.run_unit import explain_facts
 from breakscan.survey.store import Surveyed
-from breakscan.survey.units import Environment, StageResult, Unit
 
 ENVIRONMENT = Environment("3.11.7", "", {"torch": "2.13.0"})
 SITE = {"rule": "BRK101", "path": "a.py", "line": 3, "function": "f", "reason": "…", "seconds": 0.25}
@@ -126,11 +126,7 @@ def test_all_that_units_have_in_common_is_told(write: Callable[[SurveyOverview, 
     stream = io.StringIO()
     write(overview(SEVERAL), stream)
     text = re.sub(r" *(?: |\|) *", " ", stream.getvalue()).replace("`", "")
-    for words in (
-        "BRK101 breaks 3 1 1 600 ms",
-        "BRK701 recompiles 1 1 1 3.0 s compiling",
-        "cause of units places",
-    ):
+    for words in ("BRK101 breaks 3 1 1 600 ms", "BRK701 recompiles 1 1 1 3.0 s compiling", "cause of units places"):
         assert words in text, words
 
 

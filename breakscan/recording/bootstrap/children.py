@@ -46,17 +46,16 @@ class Children:
             marked = self._marked([path], argv, env)
             return original["execve"](path, argv, env if marked is None else _mapping(marked))
 
-        def posix_spawn(path: "Any", argv: "Any", env: "Any", /, **options: "Any") -> int:
-            marked = self._marked([path], argv, env)
-            pid: int = original["posix_spawn"](path, argv, env if marked is None else _mapping(marked), **options)
-            return pid
+        def spawning(name: str) -> "Callable[..., int]":
+            def posix_spawn(path: "Any", argv: "Any", env: "Any", /, **options: "Any") -> int:
+                marked = self._marked([path], argv, env)
+                pid: int = original[name](path, argv, env if marked is None else _mapping(marked), **options)
+                return pid
 
-        def posix_spawnp(path: "Any", argv: "Any", env: "Any", /, **options: "Any") -> int:
-            marked = self._marked([path], argv, env)
-            pid: int = original["posix_spawnp"](path, argv, env if marked is None else _mapping(marked), **options)
-            return pid
+            return posix_spawn
 
-        ours = {f.__name__: f for f in (execv, execve, posix_spawn, posix_spawnp) if hasattr(os, f.__name__)}
+        spawns = {name: spawning(name) for name in ("posix_spawn", "posix_spawnp") if hasattr(os, name)}
+        ours = {"execv": execv, "execve": execve, **spawns}
         original = {name: getattr(os, name) for name in ours}
         for name, replacement in ours.items():
             setattr(os, name, _dressed(replacement, original[name], "os"))

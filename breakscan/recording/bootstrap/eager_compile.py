@@ -15,32 +15,46 @@ if TYPE_CHECKING:
     from typing import Any
 
 FILE = "requests"
-"""The file, in the folder of a recording, that says what is asked for."""
+"""The file, in the folder of a recording, that says what is asked for: one word and its operands a line."""
+KEEP_GOING, PROFILE = "keep-going", "profile"
+"""Words that have no operands."""
 MAIN = "__main__"
+"""The module that the script is."""
+BACKEND = "inductor"
+"""The default of ``torch.compile``."""
 MOST_NAMES = 200
 
 
 class Request:
-    """A name in a module that is to be compiled."""
+    """``--compile module:attribute``: ``text`` as the user wrote it."""
 
     def __init__(self, text: str, module: str, attribute: str) -> None:
         self.text = text
         self.module = module
+        self.attribute = attribute
         self.path = attribute.split(".")
+
+
+def read_requests(folder: str) -> "tuple[set[str], str, list[Request]]":
+    """The words that have no operands, the backend of what is to be compiled, and what that is."""
+    words, backend, requests = set(), BACKEND, []
+    path = os.path.join(folder, FILE)
+    if os.path.exists(path):
+        with open(path, encoding="utf-8") as file:
+            for word, *operands in map(str.split, file):
+                if word == "compile":
+                    requests.append(Request(*operands))
+                elif word == "backend":
+                    (backend,) = operands
+                else:
+                    words.add(word)
+    return words, backend, requests
 
 
 def wait_for(folder: str, library: str) -> "dict[str, Callable[[ModuleType], None]]":
     """Waits for the names of the script that the folder's file asks to compile.  Returns what to do after each
-    module that it asks for.  ``library`` is the folder that breakscan lies in.  Raises OSError where there is no such
-    file."""
-    backend, requests = "inductor", []
-    with open(os.path.join(folder, FILE), encoding="utf-8") as file:
-        for line in file:
-            word, *operands = line.split()
-            if word == "backend":
-                backend = operands[0]
-            elif word == "compile":
-                requests.append(Request(*operands))
+    module that it asks for.  ``library`` is the folder that breakscan lies in."""
+    _, backend, requests = read_requests(folder)
     compiler = Compiler(folder, library, backend, requests)
     own = [request for request in requests if request.module == MAIN]
     if own:

@@ -36,7 +36,6 @@ class ImportWatch:
         self._wait(self._after, name, action)
 
     def stop(self) -> None:
-        """Waits for nothing any more."""
         self._before.clear()
         self._after.clear()
         if self in sys.meta_path:

@@ -11,7 +11,6 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import ModuleType
     from typing import Any
 
 _FOLDER = os.environ.pop("BREAKSCAN_RECORDING", None)
@@ -53,25 +52,12 @@ _tell: "list[Callable[[str], None]]" = []
 """The function of the recorder that takes names of modules: none before it has started."""
 
 
-def _executed(module: "ModuleType") -> None:
-    for listener in _tell:
-        listener(module.__name__)
-
-
 def _neighbour(name: str) -> "Any":
     """A file next to this one as a module that the program does not see."""
     module = type(sys)(name)
     loader: Any = type(__loader__)  # type: ignore[name-defined]
     loader(name, os.path.join(_HERE, f"{name}.py")).exec_module(module)
     return module
-
-
-def _children_hook(folder: str) -> "Callable[[ModuleType], None]":
-    """Hooks into ``os``, and returns what hooks into ``_posixsubprocess``."""
-    children = _neighbour("children").Children(folder, _HERE)
-    children.hook_os()
-    hook: Callable[[ModuleType], None] = children.hook_subprocess
-    return hook
 
 
 def _restore_environment() -> None:
@@ -100,9 +86,11 @@ def _watch(folder: str) -> None:
     watch.before("torch", lambda _: _note_torch(folder))
     watch.after("torch._dynamo", lambda _: _start_recorder(folder))
     for name in _LOADED_LATE:
-        watch.after(name, _executed)
+        watch.after(name, lambda module: [listener(module.__name__) for listener in _tell])
     if os.name == "posix":
-        watch.after("_posixsubprocess", _children_hook(folder))
+        children = _neighbour("children").Children(folder, _HERE)
+        children.hook_os()
+        watch.after("_posixsubprocess", children.hook_subprocess)
     if os.path.exists(os.path.join(folder, "requests")):
         for name, action in _neighbour("eager_compile").wait_for(folder, _LIBRARY).items():
             watch.after(name, action)

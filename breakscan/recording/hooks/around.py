@@ -16,8 +16,7 @@ from operator import attrgetter
 from types import CodeType, FrameType, MethodType
 from typing import Any
 
-from breakscan.recording.hooks.hook import Hook, Hooks, written_at_end
-from breakscan.recording.hooks.object_facts import calling_stack, code_of, current_compile_id
+from breakscan.recording.hooks.hook import Hook, Hooks, calling_stack, code_of, current_compile_id
 from breakscan.recording.hooks.runs import RunHook
 from breakscan.recording.hooks.targets import name_of
 from breakscan.recording.records import LateHookSeen, PlainCallsRan, StateKeysSeen
@@ -62,8 +61,6 @@ class PlainCallHook(Hook):
         self._known: dict[tuple[int, str, int], _Tally] = {}
         self._tool: int | None = None
         self._sampling = False
-        self._fail = self.guarded(_raise)
-        self._write = self.guarded(self._write_all)
 
     @contextmanager
     def installed(self) -> Iterator[bool]:
@@ -74,14 +71,14 @@ class PlainCallHook(Hook):
                 monitoring.use_tool_id(self._tool, "breakscan")
                 monitoring.register_callback(self._tool, monitoring.events.PY_START, self._called)
         try:
-            with written_at_end(self._write):
+            with super().installed():
                 yield monitoring is None or self._tool is not None
         finally:
             self._sampling = False
             if self._tool is not None:
                 monitoring.free_tool_id(self._tool)
 
-    def _write_all(self) -> None:
+    def ended(self) -> None:
         for tally in list(self._known.values()):
             if tally.calls + tally.seconds > tally.written:
                 self._write_one(tally)
@@ -96,7 +93,7 @@ class PlainCallHook(Hook):
             if not self.hooks.exporting.level:
                 self._add(frame, calls, seconds)
         except Exception as error:
-            self._fail(error)
+            self.hooks.report_failure(type(self), error)
 
     def traced(self, tracer: Any) -> None:
         """Dynamo traces a function: the module whose ``forward`` it is has a compiled form from now on."""
@@ -221,28 +218,26 @@ class LateHook(Hook):
         """The compiles in which a module was traced."""
         self._late: dict[int, tuple[set[str | None], LateHookSeen]] = {}
 
-    @contextmanager
-    def installed(self) -> Iterator[bool]:
-        with written_at_end(self.guarded(lambda: self._ended(*self._late))), super().installed() as is_there:
-            yield is_there
+    def ended(self) -> None:
+        self._removed(*self._late)
 
     def traced(self, module: Any) -> None:
         """A module is traced within something else: hooks that it has by now are part of that."""
         compiles = self._inside.setdefault(module, set())
-        self._ended(*(number for number, (those, _) in self._late.items() if those is compiles))
+        self._removed(*(number for number, (those, _) in self._late.items() if those is compiles))
         compiles.add(current_compile_id())
 
     def after(self, handle: Any, module: Any, hook: Any = None, *_: Any, **__: Any) -> None:
         from torch._dynamo import config
 
         if handle is None:
-            self._ended(module.id)
+            self._removed(module.id)
         elif (compiles := self._inside.get(module)) and config.skip_nnmodule_hook_guards:
             runs = self.hooks.of(RunHook).meter.runs_of(compiles)
             seen = LateHookSeen(name_of(module), name_of(hook), calling_stack(sys._getframe(1)), runs)
             self._late[handle.id] = compiles, seen
 
-    def _ended(self, *numbers: int) -> None:
+    def _removed(self, *numbers: int) -> None:
         for compiles, seen in filter(None, (self._late.pop(number, None) for number in numbers)):
             if runs := max(0, self.hooks.of(RunHook).meter.runs_of(compiles) - seen.runs):
                 self.hooks.write(replace(seen, runs=runs))
@@ -328,10 +323,6 @@ class LoadedKeysHook(_KeysHook):
         if any(is_prefixed) != any(map(_is_prefixed, names)):
             own = {name for name, _ in (*module.named_parameters(), *module.named_buffers())}
             self.record("loaded", len(state), not own.isdisjoint(state))
-
-
-def _raise(error: Exception) -> None:
-    raise error
 
 
 def _is_prefixed(key: object) -> bool:

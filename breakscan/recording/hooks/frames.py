@@ -9,8 +9,7 @@ from types import CodeType
 from typing import Any
 
 from breakscan.recording.hooks.graphs import GraphHook, root_cause
-from breakscan.recording.hooks.hook import Hook, leave_no_trace
-from breakscan.recording.hooks.object_facts import code_of, current_compile_id, stack_of
+from breakscan.recording.hooks.hook import Hook, code_of, current_compile_id, leave_no_trace, stack_of
 from breakscan.recording.hooks.runs import RunHook
 from breakscan.recording.hooks.targets import FullgraphHook, SkipHook
 from breakscan.recording.parsers.bytecode import goes_on_at, python_lines
@@ -32,7 +31,7 @@ class BreakHook(Hook):
         record = replace(_break_record(translator, reason, exc), set_aside=self.hooks.of(FullgraphHook).would_raise())
         if failed_at := self.hooks.of(GraphHook).failed_at(exc):
             record = replace(record, stack=failed_at)
-        self.hooks.merged.fallback.saw(record)
+        self.hooks.merged.saw_break(record)
         self.hooks.write(record)
 
 
@@ -114,7 +113,7 @@ class FrameHook(Hook):
 
     def _record(self, outcome: FrameOutcome) -> None:
         self.hooks.of(RunHook).meter.compiled()
-        if self.hooks.has_failed(self.name, ever=True):
+        if self.name in self.hooks.failed:
             # From the first failure on, the trace reports frames.
             return
         if outcome.error is None:

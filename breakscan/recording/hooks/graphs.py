@@ -7,10 +7,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from breakscan.recording.hooks.hook import Hook, Hooks, leave_no_trace
-from breakscan.recording.hooks.object_facts import code_of, current_compile_id, stack_of
+from breakscan.recording.hooks.hook import Hook, Hooks, code_of, current_compile_id, leave_no_trace, stack_of
 from breakscan.recording.hooks.runs import RunHook
-from breakscan.recording.parsers.frames import frames_of, innermost_frame
+from breakscan.recording.parsers.frames import frames_of
 from breakscan.recording.records import CudaGraphSkipped, GraphCompiled, GraphNode, RepeatedLine, StackFrame
 
 _OPERATIONS = ("call_function", "call_method", "call_module")
@@ -26,14 +25,8 @@ class GraphHook(Hook):
     name = "graphs"
     without = "graphs are read from its structured trace, and what breaks cost is missing"
     wraps = ("torch._dynamo.output_graph:OutputGraph.call_user_compiler",)
-    needs = (
-        "torch._dynamo.eval_frame:innermost_fn",
-        "torch.fx._lazy_graph_module:_LazyGraphModule.force_recompile",
-    )
-    reads = (
-        "torch._dynamo.output_graph:compile_subgraph_reason",
-        "torch.fx._lazy_graph_module:_lazy_forward",
-    )
+    needs = ("torch._dynamo.eval_frame:innermost_fn", "torch.fx._lazy_graph_module:_LazyGraphModule.force_recompile")
+    reads = ("torch._dynamo.output_graph:compile_subgraph_reason", "torch.fx._lazy_graph_module:_lazy_forward")
 
     def __init__(self, hooks: Hooks) -> None:
         super().__init__(hooks)
@@ -79,20 +72,27 @@ class GraphHook(Hook):
     ) -> Callable[..., Any] | None:
         """The function to run in place of the compiled graph, so that its runs are timed.  None where it is exported or
         stored, and has to be what the backend made."""
+        import torch
+
         meter = self.hooks.of(RunHook).meter
         meter.compiled()
+        devices = list(dict.fromkeys(value.device for value in inputs if isinstance(value, torch.Tensor)))
+        # A tensor lies there, so CUDA is initialised: asking for the name starts nothing.
+        names = [f"{one} ({torch.cuda.get_device_name(one)})" if one.type == "cuda" else str(one) for one in devices]
         number = next(self.hooks.merged.numbers)
         nodes = [node for node in module.graph.nodes if node.op in _OPERATIONS]
         reason = getattr(output, "compile_subgraph_reason", None)
         ended_by = stack_of(reason.user_stack) if reason is not None and reason.graph_break else ()
+        lines = [next(reversed(frames_of(node.stack_trace or "")), None) for node in nodes]
         record = GraphCompiled(
             compile_id=current_compile_id(),
             frame=code_of(output.root_tx.f_code),
             ops=len(nodes),
-            devices=tuple(sorted(_devices(inputs))),
+            devices=tuple(sorted(names)),
             graph=number,
             nodes=tuple(
-                GraphNode(node.name, innermost_frame(node.stack_trace or ""), _operation(node)) for node in nodes
+                GraphNode(node.name, line, str(getattr(node.target, "__name__", node.target)))
+                for node, line in zip(nodes, lines, strict=True)
             ),
             ended_by=ended_by,
             at=at,
@@ -102,9 +102,8 @@ class GraphHook(Hook):
         self.hooks.write(record)
         if output.export or getattr(output, "package", None) is not None:
             return None
-        return meter.graph(
-            _as_dynamo_calls_it(compiled), number, bool(ended_by), _cuda_device(inputs), record.compile_id
-        )
+        cuda = next((device for device in devices if device.type == "cuda"), None)
+        return meter.graph(_as_dynamo_calls_it(compiled), number, bool(ended_by), cuda, record.compile_id)
 
 
 class BackwardLineHook(Hook):
@@ -166,10 +165,6 @@ def repeated_lines(nodes: Sequence[Any]) -> tuple[RepeatedLine, ...]:
     return tuple(RepeatedLine(*one) for one in kept if one[1] >= _LARGE // 2 and one[2] > 1)
 
 
-def _operation(node: Any) -> str:
-    return str(getattr(node.target, "__name__", node.target))
-
-
 def _as_dynamo_calls_it(compiled: Any) -> Any:
     """The function that Dynamo finds in what a backend returns: a graph module that was to be generated when it is
     first called is generated, and what keeps off the compiler is taken off, since Dynamo puts it on."""
@@ -181,20 +176,3 @@ def _as_dynamo_calls_it(compiled: Any) -> Any:
         _LazyGraphModule.force_recompile(module)
         return module.forward
     return innermost_fn(compiled)
-
-
-def _cuda_device(inputs: Any) -> Any:
-    """The first CUDA device that an input lies on."""
-    import torch
-
-    devices = (value.device for value in inputs if isinstance(value, torch.Tensor))
-    return next((device for device in devices if device.type == "cuda"), None)
-
-
-def _devices(inputs: Any) -> set[str]:
-    """The devices that the graph's inputs lie on, with the name of the hardware if torch reports it."""
-    import torch
-
-    devices = {value.device for value in inputs if isinstance(value, torch.Tensor)}
-    # A tensor lies there, so CUDA is initialised: asking for the name starts nothing.
-    return {f"{one} ({torch.cuda.get_device_name(one)})" if one.type == "cuda" else str(one) for one in devices}

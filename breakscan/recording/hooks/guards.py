@@ -12,9 +12,10 @@ from time import perf_counter
 from types import CodeType
 from typing import Any
 
-from breakscan.recording.hooks.hook import Hook, Hooks
-from breakscan.recording.hooks.object_facts import (
+from breakscan.recording.hooks.hook import (
     PLAIN,
+    Hook,
+    Hooks,
     ObjectNumbers,
     code_of,
     current_compile_id,

@@ -1,4 +1,5 @@
-"""The base of hooks into torch, which wrap private functions of torch without torch or the user noticing.
+"""The base of hooks into torch, which wrap private functions of torch without torch or the user noticing, and the facts
+that they read out of torch's objects: code, stacks, compile ids and values, as strings and numbers.
 
 Nothing that goes wrong in a hook reaches the user's program: it becomes a record.
 """
@@ -6,17 +7,162 @@ Nothing that goes wrong in a hook reaches the user's program: it becomes a recor
 from __future__ import annotations
 
 import atexit
+import dis
+import itertools
+import os
 import pkgutil
 import sys
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from types import FunctionType
+import weakref
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from enum import Enum
+from functools import partial
+from pathlib import Path
+from traceback import FrameSummary
+from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any, ClassVar, ParamSpec, TypeVar
 
-from breakscan.recording.hooks.object_facts import OURS
-from breakscan.recording.records import HookFailed, HookInstalled, Record
-from breakscan.recording.trace_fallback import TraceAndHooks
+from breakscan.recording.parsers.guards import with_article
+from breakscan.recording.records import Code, HookFailed, HookInstalled, Record, StackFrame
+from breakscan.recording.traced import TraceAndHooks
+
+OURS = str(Path(__file__).parent.parent.parent) + os.sep
+"""The folder of breakscan's own code."""
+
+_COLUMNS = ("colno", "end_colno")
+"""Attributes of a frame summary since Python 3.11."""
+LONGEST = 80
+"""Characters of a value that a report shows."""
+PLAIN = (bool, int, float, complex, str, bytes, type(None))
+_MOST_ITEMS = 8
+"""Items of a tuple that a report shows."""
+_STORES = {"STORE_FAST": 1, "STORE_DEREF": 1, "STORE_GLOBAL": 1, "STORE_FAST_STORE_FAST": 2, "STORE_FAST_LOAD_FAST": 1}
+"""Instructions that store in variables: in the first of those that they name (Python 3.13), or in both."""
+_WITHOUT_NUMBER = (partial, FunctionType, MethodType, BuiltinFunctionType, ModuleType, CodeType, type)
+
+
+def code_of(code: CodeType) -> Code:
+    return Code(code.co_filename, code.co_firstlineno, code.co_name)
+
+
+def stack_of(frames: Iterable[FrameSummary] | None) -> tuple[StackFrame, ...]:
+    return tuple(
+        StackFrame(frame.filename, frame.lineno or 1, frame.name, *(getattr(frame, key, None) for key in _COLUMNS))
+        for frame in frames or ()
+    )
+
+
+def calling_stack(frame: FrameType | None) -> tuple[StackFrame, ...]:
+    """The stack that ends in ``frame``, outermost first, without frames of ours."""
+    frames: list[StackFrame] = []
+    while frame is not None:
+        if not frame.f_code.co_filename.startswith(OURS):
+            frames.append(StackFrame(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name))
+        frame = frame.f_back
+    return tuple(reversed(frames))
+
+
+def frame_above_dynamo() -> FrameType | None:
+    """The frame that called the one that Dynamo was called for."""
+    frame: FrameType | None = sys._getframe(1)
+    above = frame
+    while frame is not None:
+        if frame.f_code.co_filename.endswith("convert_frame.py"):
+            above = frame.f_back
+        frame = frame.f_back
+    return above
+
+
+def stack_above_dynamo() -> tuple[StackFrame, ...]:
+    """The stack above the frame that Dynamo was called for, outermost first."""
+    return calling_stack(frame_above_dynamo())
+
+
+def current_compile_id() -> str | None:
+    """The id of the compile that runs in this thread, such as ``0/1``."""
+    from torch._guards import CompileContext
+
+    current = CompileContext.current_compile_id()
+    return None if current is None else str(current)
+
+
+def value_in_words(value: Any) -> str:
+    """A value as a report can show it.  Calls no ``__repr__`` of the user's."""
+    import torch
+
+    if type(value) in PLAIN:
+        return _cut(repr(value))
+    if isinstance(value, Enum):
+        return _cut(f"{type(value).__qualname__}.{value.name}")
+    if isinstance(value, torch.dtype | torch.device | torch.Size | torch.memory_format):
+        return _cut(str(value))
+    if isinstance(value, torch.Tensor):
+        return f"a tensor of shape {tuple(value.shape)}"
+    if isinstance(value, type):
+        return f"the class {_cut(value.__qualname__)}"
+    if isinstance(value, MethodType):
+        value = value.__func__
+    if isinstance(value, FunctionType):
+        return f"the function {_cut(value.__qualname__)}"
+    if isinstance(value, CodeType):
+        return f"the code of {_cut(value.co_name)} at line {value.co_firstlineno}"
+    if type(value) in (tuple, list) and 0 < len(value) <= _MOST_ITEMS and all(type(one) in PLAIN for one in value):
+        return _cut(repr(value))
+    if type(value) in (tuple, list, dict, set):
+        items = f"{len(value)} item{'' if len(value) == 1 else 's'}" if value else "nothing"
+        return f"a {type(value).__name__} of {items}"
+    return with_article(_cut(type(value).__qualname__))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+
+
+class ObjectNumbers:
+    """Numbers for objects that keep a state: modules, parameters, those of classes of the program.  None is kept
+    alive."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[int, tuple[weakref.ref[Any], int]] = {}
+        self._next = itertools.count()
+
+    def of(self, names: Mapping[str, Any] | None) -> dict[str, int]:
+        """The numbers of those among variables."""
+        return {name: number for name, value in (names or {}).items() if (number := self._of(value)) is not None}
+
+    def _of(self, value: Any) -> int | None:
+        import torch
+
+        if isinstance(value, _WITHOUT_NUMBER) or (isinstance(value, torch.Tensor) and type(value) is torch.Tensor):
+            return None
+        held = self._numbers.get(id(value))
+        if held is None or held[0]() is not value:
+            try:
+                held = weakref.ref(value), next(self._next)
+            except TypeError:
+                return None
+            self._numbers[id(value)] = held
+        return held[1]
+
+
+def names_stored_after_break(code: CodeType) -> tuple[str, ...]:
+    """The variables that get the value of the call at which a graph broke, in the code for the rest of the function:
+    several, where it is unpacked."""
+    if "___stack0" not in code.co_varnames or "___stack1" in code.co_varnames:
+        return ()
+    instructions = iter(dis.get_instructions(code))
+    target = next((one.argval for one in instructions if one.opname == "JUMP_FORWARD"), None)
+    found = next((one for one in instructions if one.offset == target), None)
+    parts = found.argval if found is not None and found.opname == "UNPACK_SEQUENCE" else 1
+    names: list[str] = []
+    for one in itertools.chain([] if found is None or parts > 1 else [found], instructions):
+        stored = _STORES.get(one.opname)
+        if stored is None or len(names) >= parts:
+            break
+        names += (one.argval if type(one.argval) is tuple else (one.argval,))[:stored]
+    return tuple(names) if len(names) == parts else ()
+
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -86,9 +232,18 @@ class Hook:
 
         return call
 
-    def installed(self) -> AbstractContextManager[bool]:
+    def ended(self) -> None:
+        """Called when the recording ends, or the process."""
+
+    @contextmanager
+    def installed(self) -> Iterator[bool]:
         """Records while the block runs.  Yields False if this torch lacks what that needs: nothing is recorded then."""
-        return wrapped(self.wraps, self.wrap, self.imported_by, self.needs)
+        with wrapped(self.wraps, self.wrap, self.imported_by, self.needs) as is_there, ExitStack() as stack:
+            if (ended := self._guarded_if_own("ended")) is not None:
+                atexit.register(ended)
+                stack.callback(ended)
+                stack.callback(atexit.unregister, ended)
+            yield is_there
 
     def guarded(self, function: Callable[P, T]) -> Callable[P, T | None]:
         """The function, whose exceptions become records."""
@@ -102,17 +257,6 @@ class Hook:
 
     def _guarded_if_own(self, method: str) -> Callable[..., Any] | None:
         return None if getattr(type(self), method) is getattr(Hook, method) else self.guarded(getattr(self, method))
-
-
-@contextmanager
-def written_at_end(write: Callable[[], object]) -> Iterator[None]:
-    """Writes what is left when the block ends, or the process."""
-    atexit.register(write)
-    try:
-        yield
-    finally:
-        atexit.unregister(write)
-        write()
 
 
 class _Depth(threading.local):
@@ -129,27 +273,23 @@ class Hooks:
         self.write = write
         self.exporting = _Depth()
         self.merged = TraceAndHooks(self.works)
+        self.failed: set[str] = set()
+        """The names of the hooks that ever failed."""
         self._available: set[str] = set()
-        self._failed: set[str] = set()
         self._failing: set[str] = set()
         self._stack = ExitStack()
         self._hooks = {kind: kind(self) for kind in kinds}
         self._waiting: dict[type[Hook], Hook] = {}
 
     def of(self, kind: type[H]) -> H:
-        """The hook of a class."""
         hook = self._hooks[kind]
         assert isinstance(hook, kind)
         return hook
 
     def works(self, name: str) -> bool:
-        """Return whether a hook saw what the trace speaks of.  The hook for frames comes after the trace: it may not
-        fail."""
-        return name in self._available and not self.has_failed(name, ever=name == "frames")
-
-    def has_failed(self, name: str, *, ever: bool) -> bool:
-        """Return whether a hook failed when it was called last, or ever."""
-        return name in (self._failed if ever else self._failing)
+        """Return whether a hook saw what the trace speaks of: it did not fail when it was called last.  The hook for
+        frames comes after the trace: it may never fail."""
+        return name in self._available and name not in (self.failed if name == "frames" else self._failing)
 
     def install(self, left_out: Collection[type[Hook]]) -> None:
         """Installs all but those that are left out.  The last one is the outermost: what the others see is seen while
@@ -175,7 +315,6 @@ class Hooks:
                 self._install(hook)
 
     def close(self) -> None:
-        """Takes all hooks out of torch."""
         self._stack.close()
 
     def guarded(self, hook: type[Hook], function: Callable[P, T]) -> Callable[P, T | None]:
@@ -186,7 +325,7 @@ class Hooks:
                 result = function(*args, **kwargs)
             except Exception as error:
                 self._failing.add(hook.name)
-                self._report_failure(hook, error)
+                self.report_failure(hook, error)
                 return None
             self._failing.discard(hook.name)
             return result
@@ -202,10 +341,10 @@ class Hooks:
 
         self.guarded(type(hook), install)()
 
-    def _report_failure(self, hook: type[Hook], error: Exception) -> None:
+    def report_failure(self, hook: type[Hook], error: Exception) -> None:
         """Once a hook: a hook that fails, fails often."""
-        if hook.name not in self._failed:
-            self._failed.add(hook.name)
+        if hook.name not in self.failed:
+            self.failed.add(hook.name)
             with suppress(Exception):
                 self.write(HookFailed(hook.name, f"{type(error).__name__}: {error}", hook.without))
 

@@ -10,16 +10,17 @@ import re
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-from breakscan.recording.hooks.hook import Hook, Hooks, wrapped, written_at_end
+from breakscan.recording.hooks.hook import Hook, Hooks
 from breakscan.recording.hooks.run_tallies import CallTally
 from breakscan.recording.hooks.runs import RunHook
-from breakscan.recording.parsers.profiles import steps_profiled
+from breakscan.recording.records import HostCall, StepsProfiled
 
 STEPS = 5
 """Steps that are profiled, after one in which the profiler starts up."""
@@ -59,25 +60,14 @@ class ProfileHook(Hook):
 
     @contextmanager
     def installed(self) -> Iterator[bool]:
-        finish = self.guarded(self._finish)
-        meter = self.hooks.of(RunHook).meter
-        with wrapped(self.wraps, self.wrap, needs=self.needs) as works, written_at_end(finish):
-            meter.profile = self.guarded(self._call) if works else None
+        with super().installed() as works:
+            self.hooks.of(RunHook).meter.profile = self.guarded(self._call) if works else None
             yield works
 
-    def wrap(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
-        give_way = self.guarded(self._give_way)
-
-        def _prepare_trace(self: Any, *args: Any, **kwargs: Any) -> Any:
-            give_way()
-            return original(self, *args, **kwargs)
-
-        return _prepare_trace
-
-    def _give_way(self) -> None:
+    def before(self, *_: Any, **__: Any) -> None:
         """The program starts a profiler: only one can be at work."""
         if self._of is not None and self._profiler is not None:
-            self._finish()
+            self.ended()
 
     def _call(self, tally: CallTally) -> None:
         """A call begins."""
@@ -101,7 +91,7 @@ class ProfileHook(Hook):
         elif self._of == key:
             self._steps, self._ended = self._steps + 1, time.time_ns()
             if self._steps == STEPS or self._steps * took > _LONGEST:
-                self._finish()
+                self.ended()
 
     def _start(self, key: tuple[int, int]) -> None:
         import torch
@@ -124,15 +114,17 @@ class ProfileHook(Hook):
         profiler, self._profiler, self._of = self._profiler, None, None
         self._calls.clear()
         if profiler is not None:
-            _stop(profiler)
+            with _without_kinetos_lines():
+                profiler.stop()
 
-    def _finish(self) -> None:
+    def ended(self) -> None:
         """Ends the profile, and writes what the whole steps in it say."""
         self.hooks.of(RunHook).meter.profile = None
         profiler, of, self._profiler, self._of = self._profiler, self._of, None, None
         if profiler is None or of is None:
             return
-        _stop(profiler)
+        with _without_kinetos_lines():
+            profiler.stop()
         if self._steps:
             zero = profiler.profiler.kineto_results.trace_start_ns()
             began, ended = ((at - zero) / 1e3 for at in (self._began, self._ended))
@@ -148,11 +140,6 @@ def _wait_for_device() -> bool:
     if in_use:
         torch.cuda.synchronize()
     return in_use
-
-
-def _stop(profiler: Any) -> None:
-    with _without_kinetos_lines():
-        profiler.stop()
 
 
 @contextmanager
@@ -172,3 +159,89 @@ def _without_kinetos_lines() -> Iterator[None]:
                         os.write(2, line)
     finally:
         os.close(kept)
+
+
+_MOST_CALLS = 5
+"""Calls of libraries that are recorded."""
+_GRAPH = "## Call CompiledFxGraph"
+_BACKWARD = "autograd::engine::evaluate_function: "
+_ENTERING = (
+    "TorchDynamo Cache Lookup",
+    "Torch-Compiled Region",
+    "Pregraph bytecode",
+    "AOTDispatcher",
+    "CompiledFunction",
+    f"{_BACKWARD}CompiledFunction",
+)
+"""The starts of torch's names for what is done around graphs."""
+_WAITING = re.compile(r"(cuda|hip)(Stream|Device|Event)Synchronize|cudaMemcpy|hipMemcpy")
+_OF_RUNTIME = re.compile(r"(cuda|cu|hip)[A-Z]\w+")
+
+
+def steps_profiled(
+    key: int, steps: int, seconds: float, events: Iterable[Any], began: float, ended: float
+) -> StepsProfiled:
+    """The time of steps by what it went to, from the events of a profile that begin in them; times are microseconds."""
+    times: dict[str, float] = defaultdict(float)
+    calls: dict[str, list[float]] = defaultdict(list)
+    kernels: list[tuple[float, float]] = []
+    for event in events:
+        start = event.time_range.start
+        if start < began:
+            continue
+        if event.device_type.name != "CPU":
+            if not event.is_user_annotation:
+                kernels.append((start, event.time_range.end))
+        elif event.cpu_parent is None and start < ended:
+            _add(event, "", times, calls)
+    # The device may be behind the host.
+    whole = max([ended, *(end for _, end in kernels)]) - began
+    costly = sorted(calls.items(), key=lambda call: -sum(call[1]))[:_MOST_CALLS]
+    each = 1e6 * steps
+    return StepsProfiled(
+        key,
+        steps,
+        seconds,
+        whole / each,
+        graphs=times["graphs"] / each,
+        eager=times["eager"] / each,
+        entering=times["entering"] / each,
+        waiting=times["waiting"] / each,
+        device=_union(kernels) / each if kernels else None,
+        calls=tuple(HostCall(name, len(took) / steps, sum(took) / each) for name, took in costly),
+    )
+
+
+def _add(event: Any, around: str, times: dict[str, float], calls: dict[str, list[float]]) -> None:
+    """Adds the host's time of an event and of what is in it.  ``around`` is the part that it is in."""
+    name = event.name
+    part = _part(name, around)
+    own = max(0.0, event.time_range.elapsed_us() - sum(one.time_range.elapsed_us() for one in event.cpu_children))
+    if part:
+        times[part] += own
+    if part != "waiting" and (_OF_RUNTIME.fullmatch(name) or ("::" in name and not name.startswith(_BACKWARD))):
+        calls[name].append(own)
+    for inner in event.cpu_children:
+        _add(inner, part, times, calls)
+
+
+def _part(name: str, around: str) -> str:
+    if _WAITING.fullmatch(name):
+        return "waiting"
+    if around in ("graphs", "eager"):
+        return around
+    if name.startswith(_GRAPH):
+        return "graphs"
+    if name.startswith(_ENTERING):
+        return "entering"
+    # The rest are ranges that the program, or torch for it, has named, with Python in them.
+    return "eager" if "::" in name or _OF_RUNTIME.fullmatch(name) else ""
+
+
+def _union(spans: Iterable[tuple[float, float]]) -> float:
+    """The time in which at least one of the spans lasts."""
+    total, until = 0.0, 0.0
+    for start, end in sorted(spans):
+        total += max(0.0, end - max(start, until))
+        until = max(until, end)
+    return total

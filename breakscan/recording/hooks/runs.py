@@ -17,10 +17,8 @@ from time import perf_counter
 from types import CodeType, FrameType, FunctionType
 from typing import Any
 
-from breakscan.recording.hooks.device_time import DeviceTime
-from breakscan.recording.hooks.hook import Hook, Hooks, written_at_end
-from breakscan.recording.hooks.object_facts import calling_stack, value_in_words
-from breakscan.recording.hooks.run_tallies import KEPT, CallTally, GraphTally, Threads, ThreadState
+from breakscan.recording.hooks.hook import Hook, Hooks, calling_stack, value_in_words
+from breakscan.recording.hooks.run_tallies import KEPT, CallTally, DeviceTime, GraphTally, Threads, ThreadState
 from breakscan.recording.parsers.guards import readable
 from breakscan.recording.records import DEFAULT_STANCE, DISPATCH_MODE, GraphRaised, Record
 
@@ -94,7 +92,6 @@ class RunMeter:
         return sum(tally.runs for tally in self._graphs) if self.is_on else None
 
     def runs_of(self, compile_ids: Collection[str | None]) -> int:
-        """The number of runs until now of the graphs of these compiles."""
         return sum(tally.runs for tally in self._graphs if tally.compile_id in compile_ids)
 
     def compiled(self) -> None:
@@ -124,7 +121,6 @@ class RunMeter:
         self.due = max(self.due, now + _WRITING * (perf_counter() - began))
 
     def write(self) -> None:
-        """Writes all that has not been written yet."""
         self.device.read()
         for tally in self._tallies():
             for record in tally.records():
@@ -162,10 +158,12 @@ class RunHook(Hook):
         from torch._dynamo import eval_frame
 
         constructor = getattr(getattr(eval_frame, "_TorchDynamoContext", None), "__init__", None)
-        write = self.guarded(self.meter.write)
         self.meter.is_on = True
-        with written_at_end(write):
+        with super().installed():
             yield isinstance(constructor, FunctionType) and "enter_exit_hooks" in constructor.__code__.co_names
+
+    def ended(self) -> None:
+        self.meter.write()
 
 
 class BackwardHook(Hook):
@@ -245,7 +243,6 @@ def _timed(compiled: Run, tally: GraphTally, meter: RunMeter) -> Run:
             gap = began - state.ended
             last.gaps[last.passes & newest] = gap
             last.passes += 1
-            last.gap_seconds += gap
             if last.broke:
                 state.gap_seconds += gap
         try:
@@ -290,7 +287,6 @@ def _entered(tally: CallTally, meter: RunMeter) -> Callable[[], Callable[[], Non
                 gap = ended - state.ended
                 last.gaps[last.passes & newest] = gap
                 last.passes += 1
-                last.gap_seconds += gap
                 if last.broke:
                     state.gap_seconds += gap
             if state.steady:
@@ -388,10 +384,5 @@ def _disguised(run: Any, compiled: Any) -> Run:
     return run  # type: ignore[no-any-return]
 
 
-def _forget_parent() -> None:
-    for meter in list(_meters):
-        meter.forked()
-
-
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_parent)
+    os.register_at_fork(after_in_child=lambda: [*map(RunMeter.forked, list(_meters))])

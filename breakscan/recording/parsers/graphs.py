@@ -40,7 +40,6 @@ def devices_of(text: str) -> tuple[str, ...]:
 
 
 def autograd_graph(compile_id: str, phase: str, text: str) -> AutogradGraph:
-    """The graph that the text is the code of."""
     lines: dict[CodeLine, int] = {}
     nodes: list[AutogradNode] = []
     types = {found["name"]: found["type"] for found in map(_PARAMETER.match, text.splitlines()) if found}
@@ -135,7 +134,6 @@ class CacheBypass:
 
 
 def cache_bypass(reason: str) -> CacheBypass:
-    """The reason in torch's text."""
     found = _BYPASSED.search(reason)
     name = found["name"] if found else None
     function = f"{found['module']}.{name}" if found and name != _AUTOGRAD_FUNCTION else name

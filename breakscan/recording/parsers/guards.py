@@ -74,21 +74,11 @@ HELD_BY_FUNCTION = re.compile(
 _VARIABLE = re.compile(r"\(HINT: guard on \"(\w+)\"\)")
 _FREED = re.compile(r"Cache line invalidated because (?P<source>.+) got deallocated$")
 _DTYPES = {
-    "Byte": "uint8",
-    "Char": "int8",
-    "Short": "int16",
-    "Int": "int32",
-    "Long": "int64",
-    "Half": "float16",
-    "Float": "float32",
-    "Double": "float64",
-    "ComplexFloat": "complex64",
-    "ComplexDouble": "complex128",
-    "Bool": "bool",
-    "BFloat16": "bfloat16",
-}
+    "Byte": "uint8", "Char": "int8", "Short": "int16", "Int": "int32", "Long": "int64", "Half": "float16",
+    "Float": "float32", "Double": "float64", "ComplexFloat": "complex64", "ComplexDouble": "complex128",
+    "Bool": "bool", "BFloat16": "bfloat16",
+}  # fmt: skip
 """The names of C++ for dtypes by those of Python."""
-_NONE_FAILS = "Unexpected recompilation:"
 _OF_BASE = re.compile(r"(?<![\w.])([\w.\[\]']+)\._base\b")
 """An expression over the tensor that another one is a view of."""
 _WITHOUT_BASE = re.compile(r"'NoneType' object has no attribute '\w+'$")
@@ -98,8 +88,6 @@ _QUOTED = re.compile(r'"([^"]+)"')
 _LENGTH = re.compile(r"(len\(.+\)) != (\d+)$")
 """The length that a dictionary must not have any more: torch writes the failure in place of the guard."""
 _AUTOGRAD = "Autograd"
-_DUCK_SIZING = "duck sizing"
-_SAVED_TENSOR_HOOKS = "top_saved_tensors_hooks"
 _PIECES = {"size": "shape[{}]", "stride": "stride()[{}]", "rank": "dim()"}
 
 
@@ -142,7 +130,6 @@ class ParsedGuard:
 
     @property
     def dimension(self) -> int | None:
-        """The dimension of a size or a stride."""
         found = _PROPERTY.match(self.subject)
         return int(found["dimension"]) if found and found["dimension"] else None
 
@@ -291,7 +278,7 @@ def _read_guard(text: str) -> ParsedGuard:
     if found := _FREED.match(text):
         subject = readable(found["source"])
         return ParsedGuard(ChangeKind.FREED, subject, f"{subject} is still in memory")
-    if text.startswith(_NONE_FAILS):
+    if text.startswith("Unexpected recompilation:"):
         return NONE_FAILED
     if text.startswith(DUPLICATE):
         subject = " and ".join(readable(name) for name in _QUOTED.findall(text)) or "two inputs"
@@ -317,7 +304,7 @@ def read_demand(kind: str, text: str) -> str:
     """The demand of a guard of a compiled function.  ``kind`` is torch's, such as ``TENSOR_MATCH``."""
     if kind in _STATES:
         return _STATES[kind]
-    if _SAVED_TENSOR_HOOKS in text:
+    if "top_saved_tensors_hooks" in text:
         return "the hooks on saved tensors are as they were"
     if found := WHOLE_TENSOR.match(text):
         device = found["device"].lower() + ("" if found["index"] == "None" else f":{found['index']}")
@@ -429,7 +416,7 @@ def _read_expression(text: str) -> ParsedGuard:
     if node is None:
         return ParsedGuard(ChangeKind.OTHER, "", demand)
     kind = next((kind for kind, asks in _KINDS if asks.search(code)), ChangeKind.OTHER)
-    if kind is ChangeKind.BRANCH_ON_SIZE and _DUCK_SIZING in text:
+    if kind is ChangeKind.BRANCH_ON_SIZE and "duck sizing" in text:
         kind = ChangeKind.EQUAL_SIZES
     if side is None:
         return ParsedGuard(kind, demand, demand)
@@ -481,13 +468,10 @@ def guards_of_tree(text: str) -> Iterator[Guard]:
         check = _COMMENT.split(body, maxsplit=1)[0].strip()
         if not _MARK.match(check):
             subject = next((source for source in reversed(sources) if source), None)
-            yield Guard(kind, _stable(check), None, subject)
-
-
-def _stable(text: str) -> str:
-    """The text without the parts that differ from run to run."""
-    text = _ADDRESS.sub("", _IDENTITY.sub(r"\g<1>0)", text))
-    return text if len(text) <= LONGEST_GUARD else text[: LONGEST_GUARD - 1] + "…"
+            # Without the parts that differ from run to run.
+            text = _ADDRESS.sub("", _IDENTITY.sub(r"\g<1>0)", check))
+            text = text if len(text) <= LONGEST_GUARD else text[: LONGEST_GUARD - 1] + "…"
+            yield Guard(kind, text, None, subject)
 
 
 _LINE = re.compile(r"# (?P<path>\S+\.py):(?P<line>\d+) in (?P<name>\S+)")
@@ -500,7 +484,6 @@ def line_of(text: str) -> tuple[str, int, str] | None:
 
 
 _REASON = re.compile(r"(?P<id>!?\d+(?:/\d+)+): (?P<text>.*)", re.S)
-_SCOPES = {"L", "G"}
 
 
 def failed_guard(reason: str) -> FailedGuard:
@@ -525,7 +508,7 @@ def _with_scope(text: str) -> str:
 
 class _Scoped(ast.NodeTransformer):
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        if node.id in _SCOPES or hasattr(builtins, node.id):
+        if node.id in {"L", "G"} or hasattr(builtins, node.id):
             return node
         return ast.Subscript(ast.Name("L", ast.Load()), ast.Constant(node.id), node.ctx)
 

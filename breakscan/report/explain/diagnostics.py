@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from breakscan.explanation.explanation import Explanation
+from breakscan.explanation.explanation import Explanation, RankDifference, alike
 from breakscan.explanation.graphs import CudaGraphSkip
 from breakscan.explanation.problems import sections_of
-from breakscan.explanation.rank_report import RankDifference, alike
 from breakscan.model.findings import Severity, Site, Verdict
 from breakscan.model.problem import Caller, Problem, ProblemKind
 from breakscan.model.words import place

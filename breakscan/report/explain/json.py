@@ -14,12 +14,11 @@ from typing import Any, ClassVar, TextIO
 from breakscan import __version__
 from breakscan.explanation.breaks import BreakSite, FunctionPart, break_page
 from breakscan.explanation.compilations import CompiledFrame, compile_time, restarts_in_words
-from breakscan.explanation.explanation import Explanation
+from breakscan.explanation.explanation import Explanation, RankEnding
 from breakscan.explanation.frames import UncompiledFrame, UncompiledReason
 from breakscan.explanation.graphs import Generated
 from breakscan.explanation.notices import Notice
 from breakscan.explanation.prices import run_costs
-from breakscan.explanation.rank_report import RankEnding
 from breakscan.explanation.recompiles import Recompile
 from breakscan.explanation.remedies import break_remedies, frame_remedies
 from breakscan.explanation.run_totals import Calls

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TextIO
 
-from breakscan.explanation.explanation import Explanation
+from breakscan.explanation.explanation import Explanation, alike, rank_sentences
 from breakscan.explanation.problems import Topic, sections_of, topic_of
-from breakscan.explanation.rank_report import alike, rank_sentences
 from breakscan.model.findings import Verdict
 from breakscan.model.problem import Caller, Problem, ProblemKind
 from breakscan.model.words import counted, place

@@ -6,13 +6,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 
 from breakscan.explanation.compilations import compile_time, parts_in_words
-from breakscan.explanation.explanation import Explanation
+from breakscan.explanation.explanation import Explanation, exit_words
 from breakscan.explanation.exports import exports_line, exports_total
 from breakscan.explanation.frames import FrameStatus
-from breakscan.explanation.graphs import Kernel
-from breakscan.explanation.kernel_calls import KernelKind
+from breakscan.explanation.graphs import Kernel, KernelKind
 from breakscan.explanation.notices import RUNNING
-from breakscan.explanation.rank_report import exit_words
 from breakscan.explanation.run_totals import Calls
 from breakscan.model.findings import Verdict
 from breakscan.model.problem import ProblemKind

@@ -14,8 +14,7 @@ from rich.text import Text
 
 from breakscan.explanation.breaks import FunctionPart
 from breakscan.explanation.compilations import CompileTime, compile_time, parts_in_words
-from breakscan.explanation.explanation import Explanation
-from breakscan.explanation.rank_report import RankReport
+from breakscan.explanation.explanation import Explanation, RankReport
 from breakscan.model.words import counted, duration, place, seconds_in_words
 from breakscan.report.console import INDENT
 

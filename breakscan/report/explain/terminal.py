@@ -10,9 +10,8 @@ from rich.console import Console
 from rich.text import Text
 
 from breakscan.explanation.compilations import compile_time
-from breakscan.explanation.explanation import Explanation
+from breakscan.explanation.explanation import Explanation, RankReport, rank_sentences
 from breakscan.explanation.problems import Section, sections_of
-from breakscan.explanation.rank_report import RankReport, rank_sentences
 from breakscan.model.findings import Severity
 from breakscan.model.problem import Problem, ProblemKind
 from breakscan.model.words import counted, place, position

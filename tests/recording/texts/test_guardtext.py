@@ -160,12 +160,7 @@ CASES: list[tuple[str, ParsedGuard]] = [
     (
         "getattr failed on source L['b']",
         ParsedGuard(
-            ChangeKind.OTHER,
-            "an attribute of b",
-            "an attribute of b is set",
-            "set",
-            "missing",
-            holder=Holder.ARGUMENT,
+            ChangeKind.OTHER, "an attribute of b", "an attribute of b is set", "set", "missing", holder=Holder.ARGUMENT
         ),
     ),
     (
