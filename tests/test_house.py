@@ -28,18 +28,18 @@ STATIC = "model source rulebook"
 ROOMS = {
     "model": Room("", 1238, 9),
     "source": Room("model", 1816, 14),
-    "rulebook": Room("model source", 2523, 12),
-    "check": Room(STATIC, 11136, 40),
+    "rulebook": Room("model source", 2509, 12),
+    "check": Room(STATIC, 11139, 40),
     "fix": Room(f"{STATIC} check", 7027, 36),
-    "recording": Room(STATIC, 8706, 43),
-    "explanation": Room(f"{STATIC} check recording", 6441, 28),
-    "survey": Room(f"{STATIC} check recording explanation", 1722, 13),
-    "prove": Room(f"{STATIC} check fix recording explanation", 11165, 37),
-    "report": Room(f"{STATIC} check fix recording explanation survey prove", 5467, 31),
-    "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 1280, 11),
-    "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 2711, 25),
+    "recording": Room(STATIC, 8176, 30),
+    "explanation": Room(f"{STATIC} check recording", 6109, 21),
+    "survey": Room(f"{STATIC} check recording explanation", 1632, 8),
+    "prove": Room(f"{STATIC} check fix recording explanation", 11143, 37),
+    "report": Room(f"{STATIC} check fix recording explanation survey prove", 5455, 31),
+    "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 1274, 10),
+    "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 2679, 25),
     # api.py, notebook.py, pytest_plugin.py, __main__.py
-    "": Room(f"{STATIC} check fix recording explanation survey prove report serve cli", 563, 5),
+    "": Room(f"{STATIC} check fix recording explanation survey prove report serve cli", 562, 5),
 }
 INSIDE = {
     "check": ("project", "interpreter", "compile_uses", "pipeline"),
