@@ -34,8 +34,8 @@ from breakscan.model.torch_versions import minor_version
 from breakscan.model.words import InputError
 from breakscan.recording.hooks.frames import FrameHook, FrameOutcome, watched_conversion
 from breakscan.recording.hooks.hook import wrapped
+from breakscan.recording.hooks.trace import structured_trace
 from breakscan.recording.parsers.frames import frame_skipped, parse_causes
-from breakscan.recording.recorder import structured_trace
 from breakscan.rulebook.document import Example, Rule
 from breakscan.rulebook.ledger import ExampleRulings, Ledger, Ruling, digest
 
