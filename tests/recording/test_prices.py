@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +65,7 @@ class Ran:
     def last(self, kind: type[Any], process: int = 0) -> dict[int, Any]:
         """The records of a kind that count, by what they are about."""
         of_kind = [record for record in self.records[process] if isinstance(record, kind)]
-        return {next(iter(record.__getstate__())): record for record in of_kind}
+        return {getattr(record, fields(record)[0].name): record for record in of_kind}
 
     def site(self, mark: str) -> BreakSite:
         """The site on the line that carries the comment ``# MARK``."""
