@@ -31,7 +31,7 @@ ROOMS = {
     "rulebook": Room("model source", 2509, 12),
     "check": Room(STATIC, 11139, 40),
     "fix": Room(f"{STATIC} check", 7027, 36),
-    "recording": Room(STATIC, 8176, 30),
+    "recording": Room(STATIC, 8189, 31),
     "explanation": Room(f"{STATIC} check recording", 6109, 21),
     "survey": Room(f"{STATIC} check recording explanation", 1632, 8),
     "prove": Room(f"{STATIC} check fix recording explanation", 11143, 37),
