@@ -107,7 +107,9 @@ class PreloadedModules(Loader):
         self._modules = {name: one for name, one in self._modules.items() if name not in back}
         sys.modules.update(back)
         for one in back.values():
-            self._restored(one)
+            # Packages, such as Cython, put other objects there, too.
+            if isinstance(one, ModuleType):
+                self._restored(one)
         # The import system is about to replace its own spec.
         spec.loader_state = module.__spec__
         return module

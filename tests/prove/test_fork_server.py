@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
+from importlib.machinery import ModuleSpec
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
-from breakscan.prove.fork_server import DYNAMO, INDUCTOR, ForkServerProcess
+from breakscan.prove.fork_server import DYNAMO, INDUCTOR, ForkServerProcess, PreloadedModules
 from breakscan.prove.worker import WorkerError
 
 pytestmark = pytest.mark.torch
@@ -89,6 +92,18 @@ def test_a_program_finds_nothing_imported_before_it_imports_it(tmp_path: Path, o
 )
 def test_variables_that_are_set_before_an_import_count(output: Output, text: str, printed: list[str]) -> None:
     assert output(text + CALLS) == printed
+
+
+def test_objects_that_a_package_puts_among_the_modules_come_back_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cython does so."""
+    preloaded, made, restored = PreloadedModules(), object(), []
+    monkeypatch.setitem(sys.modules, "made", ModuleType("made"))
+    monkeypatch.setitem(sys.modules, "made.parallel", made)  # type: ignore[arg-type]
+    monkeypatch.setattr(sys, "meta_path", sys.meta_path.copy())
+    preloaded.hide(lambda: None, restored.append)
+    preloaded.create_module(ModuleSpec("made", preloaded))
+    assert sys.modules["made.parallel"] is made
+    assert restored == [sys.modules["made"]]
 
 
 def test_the_end_of_a_forked_process_is_known(started: Any) -> None:
