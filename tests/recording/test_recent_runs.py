@@ -69,7 +69,5 @@ def test_a_run_is_reported_again(folder: Folder, runs: Path) -> None:
     (folder.path / "script.py").write_text("changed\n", encoding="utf-8")
     changed = folder.python("-m", "breakscan", "report", "--last").out.decode()
     assert 'print("")' in changed
-    assert "breakscan fix" in first.report
-    assert "breakscan fix" not in changed, "it would not find what was recorded"
     folder.explain("--save", "kept", "script.py")
     assert len(list(runs.iterdir())) == 1
