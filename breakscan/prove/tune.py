@@ -381,13 +381,15 @@ class _Tune:
         self.say(TuneStep.JOIN if best is None else TuneStep.TRY, ", ".join(names))
         is_coarse = self.look.report.cuda or any("autocast" in text for text in self.texts.values())
         is_same = not plan.edits and all(one.kind in _SAME_OPERATIONS for one in plan.changes)
-        # TF32 and autocast round other operations in another way, which training amplifies.
-        differs = partial(self.plain_values.difference, room=FAR if is_coarse and not is_same else ROOM)
+        is_tensor_math = any(one.kind is RemedyKind.CONSTRUCT for one in plan.changes)
+        # TF32, autocast, and tensors in place of numbers round in another way, which training amplifies.
+        is_rounded = not is_same and (is_coarse or is_tensor_math)
+        differs = partial(self.plain_values.difference, room=FAR if is_rounded else ROOM)
         made = self._ran(
             plan, () if best is None else names, self.base.seconds, self.plain_request, self.plain, differs
         )
-        if made is not None and is_same and not self.look.report.cuda:
-            made = replace(made, unsure=self.plain_values.difference(made.run.distances, SAME))
+        if made is not None and (is_same or is_tensor_math) and not self.look.report.cuda:
+            made = replace(made, unsure=self.plain_values.difference(made.run.distances, SAME if is_same else ROOM))
         if made is not None and best is not None and not self._solves_more(made, best):
             reason = NOTHING_COMPILED if self._compiles_nothing(made) else "no fewer problems"
             self._add(names, made.kind, TrialVerdict.NO_GAIN, reason)
