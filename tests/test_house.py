@@ -34,7 +34,7 @@ ROOMS = {
     "recording": Room(STATIC, 8189, 31),
     "explanation": Room(f"{STATIC} check recording", 6109, 21),
     "survey": Room(f"{STATIC} check recording explanation", 1632, 8),
-    "prove": Room(f"{STATIC} check fix recording explanation", 11145, 37),
+    "prove": Room(f"{STATIC} check fix recording explanation", 11150, 37),
     "report": Room(f"{STATIC} check fix recording explanation survey prove", 5455, 31),
     "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 1274, 10),
     "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 2679, 25),

@@ -410,9 +410,12 @@ class _Tune:
         eager = next((one for one in changes if one.name == NOT_COMPILED), None)
         # It is weighed again where what it was compared with is refused.
         for _ in range(2):
+            best = self.best
             self._try_eager(eager)
-            if self.best is self.chosen or self._proves():
+            tried = self.best
+            if tried is self.chosen or self._proves():
                 return
+            self.best = self.chosen if tried is best else best
 
     def _try_eager(self, change: ProgramChange | None) -> None:
         """Compiles nothing, if that is clearly faster than the best program.  Only this change may do so: others with
