@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -266,26 +264,3 @@ def test_json_on_standard_output_follows_the_programs(folder: Folder) -> None:
     folder.write("script.py", "print('hello')\n")
     done = folder.explain("--format", "json", "--output", "-", "script.py")
     assert done.out.startswith(b'hello\n{\n  "schema": 2,')
-
-
-@pytest.mark.slow
-def test_the_title_of_the_terminal_tells_how_a_long_run_goes(folder: Folder) -> None:
-    pty = pytest.importorskip("pty")
-    folder.write(
-        "prog.py",
-        "import time, torch\n@torch.compile(backend='eager')\ndef f(x):\n    y = x.sin()\n    print('')\n    return y\n"
-        "f(torch.ones(3))\ntime.sleep(7)\n",
-    )
-    master, terminal = pty.openpty()
-    command = [sys.executable, "-m", "breakscan", "explain", "--output", "report.txt", "prog.py"]
-    env = {**environment(), "TERM": "xterm"}
-    with subprocess.Popen(command, cwd=folder.path, env=env, stdin=terminal, stdout=terminal, stderr=terminal) as done:
-        os.close(terminal)
-        shown = b""
-        with contextlib.suppress(OSError):
-            while part := os.read(master, 65536):
-                shown += part
-        assert done.wait(60) == 0
-    titles = re.findall(rb"\x1b\]2;(.*?)\x07", shown)
-    assert titles
-    assert re.fullmatch(rb"breakscan: 1 graph, 1 break, \d+ s compiling", titles[-1])
