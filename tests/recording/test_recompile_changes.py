@@ -349,6 +349,29 @@ for _ in range(6):
         ((ChangeKind.LENGTH, Holder.ATTRIBUTE, "len(self.meter.values)", ("1", "2", "3", "4", "5", "6")),),
         "BRK720",
     ),
+    "a list of such an object, beside one of which nothing may be read": Case(
+        """
+class Lazy:
+    __dict__ = property(lambda self: 1 / 0)
+class Meter:
+    def __init__(self):
+        self.values = [0.0]
+    def update(self, value):
+        self.values.append(value)  # asked
+class Step:
+    def __init__(self):
+        self.meter = Meter()
+@torch.compile(backend="eager")
+def f(lazy, step, x):
+    step.meter.update(x.sum().item())
+    return x + 1
+lazy, step = Lazy(), Step()
+for _ in range(6):
+    f(lazy, step, torch.ones(4))
+""",
+        ((ChangeKind.LENGTH, Holder.ATTRIBUTE, "len(step.meter.values)", ("1", "2", "3", "4", "5", "6")),),
+        "BRK720",
+    ),
     "a part that crosses a break": Case(
         """
 def inner(x, pos):

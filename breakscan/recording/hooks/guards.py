@@ -203,8 +203,6 @@ class _Scope:
             "G": self._globals.get("G"),
             **(getattr(manager, "closure_vars", None) or {}),
         }
-        above = frame_above_dynamo()
-        self._variables = {**(above.f_locals if above else {}), **frame.f_locals}
 
     def evaluate(self, source: str) -> Any:
         return eval(source, self._globals, self._locals)
@@ -244,13 +242,12 @@ class _Scope:
 
     def _expressions_for(self, value: object) -> Iterator[str]:
         """The variables that hold an object, and the attributes of variables that do."""
-        variables = {name: one for name, one in self._variables.items() if not name.startswith("___")}
+        above = frame_above_dynamo()
+        known = {**(above.f_locals if above else {}), **self._locals["L"]}
+        variables = {name: one for name, one in known.items() if not name.startswith("___")}
         yield from (f"L['{name}']" for name, one in variables.items() if one is value)
         for name, one in variables.items():
-            held = getattr(one, "__dict__", None)
-            if type(held) is dict:
-                attributes = {**held, **(held.get("_modules") or {})}
-                yield from (f"L['{name}'].{attribute}" for attribute, of in attributes.items() if of is value)
+            yield from (f"L['{name}'].{attribute}" for attribute, of in _attributes(one).items() if of is value)
 
     def lacking(self, owner: str | None, holder: str | None, name: str | None) -> tuple[str, str | None] | None:
         """The guard of the attribute that an object lacks, as torch writes one of its presence, and what it was."""
@@ -309,6 +306,19 @@ class _Scope:
             except Exception:
                 # What the value of then has, the one of now may lack.
                 continue
+
+
+def _attributes(value: object) -> dict[str, Any]:
+    """The attributes that an object holds, and the modules in it; none where code of the program would run to get
+    them."""
+    if any(isinstance(vars(kind).get("__dict__"), property) for kind in type(value).__mro__):
+        return {}
+    try:
+        held = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return {}
+    modules = held.get("_modules")
+    return {**held, **modules} if type(modules) is dict else dict(held)
 
 
 def _answers_itself(kind: type) -> bool:
