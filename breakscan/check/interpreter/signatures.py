@@ -101,6 +101,7 @@ class Signatures:
         self._project = project
         self._api = api
         self._attributes = attributes
+        self._finder = RootFinder(project)
 
     def declared(self, info: FunctionInfo) -> dict[str, av.Value]:
         """The values of the parameters by annotations, defaults and the body, regardless of calls."""
@@ -121,7 +122,7 @@ class Signatures:
                 given = Condition(ConditionKind.GIVEN, name)
                 found[name] = replace(av.UNKNOWN if is_none else value, maybe_none=not is_none, optional=given)
             elif isinstance(value, av.Module) and value.info is None and info.owner is not None:
-                passed = RootFinder(self._project).passed_to(info.owner, info, name)
+                passed = self._finder.passed_to(info.owner, info, name)
                 if passed:
                     found[name] = av.join_all([av.at_most(av.instance_of(one), av.Sure.LIKELY) for one in passed])
         return found

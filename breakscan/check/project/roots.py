@@ -612,12 +612,9 @@ class RootFinder:
 
     def passed_to(self, owner: ClassInfo, init: FunctionInfo, name: str) -> list[ClassInfo]:
         """The classes of what calls of a class in its own file pass for a parameter of ``__init__``."""
-        names = [a.arg for a in (*init.node.args.posonlyargs, *init.node.args.args)][1:]
-        found: list[_Named] = []
-        for call, place in self._calls_by_name(owner.index).get(owner.qualname, []):
-            pairs = (*zip(names, call.args, strict=False), *((k.arg, k.value) for k in call.keywords))
-            found += [one for key, value in pairs if key == name for one in self.resolve(value, place)]
-        return [one for one in found if isinstance(one, ClassInfo)]
+        calls = self._calls_by_name(owner.index).get(owner.qualname, [])
+        passed = [(value, place) for call, place in calls if (value := _passed(call, init).get(name)) is not None]
+        return [one for value, place in passed for one in self.resolve(value, place) if isinstance(one, ClassInfo)]
 
     def _callee(self, call: ast.Call, place: Spot) -> FunctionInfo | None:
         """The function of the project that a call names."""
@@ -679,7 +676,8 @@ def _passed(call: ast.Call, callee: FunctionInfo) -> dict[str, ast.expr]:
     """The expressions that a call passes to the parameters of a function."""
     arguments = callee.node.args
     names = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
-    if callee.owner is not None and not callee.is_static and isinstance(call.func, ast.Attribute):
+    is_bound = isinstance(call.func, ast.Attribute) or callee.name == "__init__"
+    if callee.owner is not None and not callee.is_static and is_bound:
         names = names[1:]
     pairs = [*zip(names, call.args, strict=False), *((k.arg, k.value) for k in call.keywords if k.arg)]
     return {name: value for name, value in pairs if not isinstance(value, ast.Constant)}
