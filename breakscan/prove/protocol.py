@@ -22,8 +22,6 @@ class StepKind(str, Enum):
     """The way in which a timed step runs."""
 
     COMPILED = "compiled"
-    FORMER = "former"
-    """Compiled, with the code of functions as it was before a change."""
     EAGER = "eager"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,7 +20,7 @@ from breakscan.prove.candidate import UNCHANGED, Candidate, MeasuringStep
 from breakscan.prove.changed_code import UnseenCode, UnseenKind, changed_code_ran, lines_around
 from breakscan.prove.divergence import find_divergence
 from breakscan.prove.equal import FORMER, NOTED, Change, Part, ResultDifference
-from breakscan.prove.faster import Block, Ratio, Rounds, Unsteady
+from breakscan.prove.faster import Ratio, Rounds, Unsteady
 from breakscan.prove.object_walk import CACHE_INFO
 from breakscan.prove.observation import Observation, ObservationKind
 from breakscan.prove.original import NOT_TRIED, CompiledProgram, Original, compile_as
@@ -113,19 +112,6 @@ class StepRace:
         rounds = measure.interleave(blocks, seconds, decided=_is_decided)
         self.same = rounds.ratio(SAME, BEFORE)
         return rounds
-
-    def run_within(self, worker: Worker, change: Candidate) -> Rounds | None:
-        """Times a change against the former code of its functions in one process, that of the change: two may be apart
-        by more than it gains.  None where that cannot be."""
-        texts = {path: before for path, (before, _) in change.texts.items()}
-        cache = str(self._original.first.folder / "cache")
-        with contextlib.suppress(WorkerError):
-            if bool(texts) and worker.ask(StepTimer.pair, texts, cache):
-                seconds = worker.ask(StepTimer.warm_up, StepKind.FORMER)
-                former = functools.partial(worker.block, kind=StepKind.FORMER)
-                blocks: dict[str, Block] = {BEFORE: former, SAME: former, AFTER: worker.block}
-                return measure.interleave(blocks, dict.fromkeys(blocks, seconds), decided=_is_decided)
-        return None
 
     def run_again(self, worker: Worker, change: Candidate) -> Ratio:
         """Times a change in a new process against a new one of the unchanged program, with what the others have
@@ -306,11 +292,6 @@ class Verifier:
             kind = ObservationKind.UNSTEADY if error.name == AFTER else ObservationKind.ORIGINAL_UNSTEADY
             trial.stop(Observation(kind))
         verdict = _verdict(ratio, same)
-        if verdict is ProofVerdict.TOO_NOISY and (within := self.race.run_within(worker, trial.candidate)) is not None:
-            alike, gain = within.ratio(SAME, BEFORE), within.ratio(AFTER, BEFORE, SAME)
-            # A little more may be luck of that process.
-            if gain.low > measure.CLOSE or _verdict(gain, alike) is ProofVerdict.NO_FASTER:
-                rounds, same, ratio, verdict = within, alike, gain, _verdict(gain, alike)
         seconds = statistics.median(rounds.seconds[AFTER])
         memory = worker.ask(StepTimer.memory, StepKind.COMPILED)
         # In the same rounds: what is shown of both steps is their ratio.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -124,16 +123,3 @@ def test_another_process_times_the_same_step_or_none(started: Any) -> None:
     with started(NET + ACCUMULATED.replace("range(2)", "range(1)")) as other:
         other.ready()
         assert not other.ask(StepTimer.use, step)
-
-
-def test_functions_have_their_former_code_in_turn_where_nothing_else_differs(started: Any) -> None:
-    loop = "def f(x):\n    return compiled(x)\n\nfor step in range(9):\n    f(torch.ones(2, 2))\n"
-    with started(f"import time\n{NET}{loop}") as worker:
-        worker.ready()
-        worker.ask(StepTimer.choose)
-        worker.ask(StepTimer.prepare, StepKind.COMPILED)
-        (path,), cache = worker.program.argv, str(worker.folder / "cache")
-        slow = Path(path).read_text(encoding="utf-8").replace("    return", "    time.sleep(0.02)\n    return")
-        assert worker.ask(StepTimer.pair, {path: slow}, cache)
-        assert worker.block(2, StepKind.FORMER).seconds > 0.02 > worker.block(2).seconds
-        assert not worker.ask(StepTimer.pair, {path: slow.replace("lr=0.1", "lr=0.2")}, cache)
