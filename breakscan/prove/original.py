@@ -211,13 +211,12 @@ class Original:
         compared = self._exact(worker)
         return None if compared is None else self._comparable(compared).differences
 
-    def beyond_rounding(self, worker: Worker) -> Compared:
-        """Compares the last eager run of a worker again, with more noise: how far the last digit of the inputs moves
-        the results, as if an element is on the other side of a step."""
+    def know_rounding(self) -> None:
+        """Adds to the noise how far the last digit of the inputs moves the results, as if an element is on the other
+        side of a step."""
         for seed in range(self._nudged, NUDGES):
             self._add(self.second.ask(CallRuns.nudged, self.reference, seed + 1, self.is_long))
             self._nudged = seed + 1
-        return self.eager_differences(worker)
 
     def differences(self, worker: Worker, result: CompiledResult) -> list[ResultDifference]:
         """The differences of compiled results of a changed program."""

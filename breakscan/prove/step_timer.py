@@ -117,7 +117,7 @@ class StepTimer:
             if kind is StepKind.EAGER:
                 stack.enter_context(eager_stance())
             if cuda_in_use():
-                stack.enter_context(_on_one_core())
+                stack.enter_context(_on_fixed_cores())
             compiles = stack.enter_context(CompileClock())
 
             def run_cycles(count: int) -> None:
@@ -176,17 +176,17 @@ class StepTimer:
 
 
 @contextlib.contextmanager
-def _on_one_core() -> Iterator[None]:
-    """The threads that start work on a GPU, this one and that of a backward pass, stay on one core, the same in each
+def _on_fixed_cores() -> Iterator[None]:
+    """This thread and that of backward passes, which start the work of a GPU, each stay on one core, the same in each
     process: on others two processes of one program were up to 1.47 times as fast as each other, on one core 1.01."""
     cores = sorted(os.sched_getaffinity(0))
-    # Other measurements, which other jobs run, have another core.
-    core = cores[os.getpgrp() % len(cores)]
+    # Other measurements, which other jobs run, have other cores.
+    first = 2 * os.getpgrp()
     names = {task.name: (task / "comm").read_text() for task in Path("/proc/self/task").iterdir()}
     threads = [0, *(int(task) for task, name in names.items() if name.startswith("pt_autograd"))]
     try:
-        for thread in threads:
-            os.sched_setaffinity(thread, {core})
+        for at, thread in enumerate(threads):
+            os.sched_setaffinity(thread, {cores[(first + at) % len(cores)]})
         yield
     finally:
         for thread in threads:

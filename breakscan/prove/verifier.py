@@ -229,6 +229,11 @@ class Verifier:
         usual = {(one.part, one.change, one.path) for one in self._original_differs if one.change is not Change.ERROR}
         found = self.original.differences(worker, after.result)
         others = [one for one in found if (one.part, one.change, one.path) not in usual]
+        are_errors = others and all(one.change is Change.ERROR for one in others)
+        if are_errors and self.original.exact_differences(worker) == ():
+            self.original.know_rounding()
+            found = self.original.differences(worker, self.original.run_compiled(worker))
+            others = [one for one in found if (one.part, one.change, one.path) not in usual]
         trial.add_differences(ObservationKind.COMPILED_DIFFERS, others)
         trial.proof = replace(trial.proof, outputs_equal=not trial.proof.reasons)
         for observation in objections:
@@ -261,7 +266,8 @@ class Verifier:
         exact = self.original.exact_differences(worker) if eager.differences or eager.loose else ()
         if exact == () and eager.differences and all(one.change is Change.ERROR for one in eager.differences):
             # The change computes the same function, and may only round otherwise.
-            eager = self.original.beyond_rounding(worker)
+            self.original.know_rounding()
+            eager = self.original.eager_differences(worker)
         if self.original.prints_same and eager.printed is not None:
             trial.proof = replace(trial.proof, printed=(eager.printed[0], eager.printed[1]))
         if moves and not eager.same_parts:
