@@ -104,6 +104,17 @@ class TestRecord:
         assert [getattr(owner, name) for owner, name in owners] == before
         assert not files or len(set(Path("/proc/self/fd").iterdir())) <= len(files)
 
+    @pytest.mark.skipif(sys.version_info < (3, 12), reason="sys.monitoring")
+    def test_calls_of_modules_are_no_longer_watched(self) -> None:
+        code = torch.nn.Linear.forward.__code__
+        with breakscan.record():
+            torch.compile(torch.nn.Linear(2, 2), backend="eager")(torch.ones(2))
+            (tool,) = (tool for tool in range(6) if sys.monitoring.get_tool(tool) == "breakscan")
+            assert sys.monitoring.get_local_events(tool, code)
+        sys.monitoring.use_tool_id(tool, "test")
+        assert not sys.monitoring.get_local_events(tool, code)
+        sys.monitoring.free_tool_id(tool)
+
     def test_blocks_nest(self) -> None:
         with breakscan.record() as outer:
             torch.compile(helper, backend="eager")(torch.ones(3))

@@ -76,6 +76,10 @@ class PlainCallHook(Hook):
         finally:
             self._sampling = False
             if self._tool is not None:
+                # Up to Python 3.13, the tool's number is freed alone: its events would be reported ever after.
+                monitoring.register_callback(self._tool, monitoring.events.PY_START, None)
+                for code in filter(None, (reference() for reference in self._codes.values())):
+                    monitoring.set_local_events(self._tool, code, 0)
                 monitoring.free_tool_id(self._tool)
 
     def ended(self) -> None:
@@ -123,7 +127,12 @@ class PlainCallHook(Hook):
             _thread.start_new_thread(self._sample, ())
 
     def _called(self, code: CodeType, _: int) -> None:
-        frame = sys._getframe(1)
+        caller = frame = sys._getframe(1)
+        # Where a break made a function run eager, its calls pay for this.
+        while caller.f_back is not None:
+            caller = caller.f_back
+            if caller.f_code.co_name == _ENTRY:
+                return
         if self._outermost(frame) is frame:
             self._take(frame, 1, 0.0)
 
