@@ -32,7 +32,7 @@ from breakscan.report.check import CheckReport, region_lines, summary_line
 from breakscan.report.formats import CHECK
 from breakscan.report.printable import visible
 from breakscan.report.sources import cells_in
-from breakscan.rulebook.config import FileSettings, check_targets, library_of, selector_problem
+from breakscan.rulebook.config import FileSettings, check_targets, library_of
 from breakscan.rulebook.library import Library
 from breakscan.source.files import Discovery, discover, is_excluded
 from breakscan.source.module import SourceProblem, read_source
@@ -202,7 +202,7 @@ def _failing(asked: tuple[str, ...] | None, library: Library) -> Callable[[Findi
     severities = {one.value: set(_SEVERITIES[_SEVERITIES.index(one) :]) for one in _SEVERITIES}
     rules = [word for word in asked if word.lower() not in severities]
     for word in rules:
-        if problem := selector_problem(word, library):
+        if problem := library.problem_with(word):
             raise click.UsageError(f"--fail-on: {problem}; severities are {', '.join(severities)}")
     named = set().union(*(severities[word.lower()] for word in asked if word not in rules))
     return lambda finding: finding.severity in named or any(selects(word, finding.rule, finding.name) for word in rules)

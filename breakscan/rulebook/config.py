@@ -114,7 +114,7 @@ def _selectors(value: Any, at: _Place, under: str | None = None) -> tuple[str, .
     """Reads words that select rules; ``under`` is the key of a value in a table."""
     words = _strings(value, at, under)
     for word in words:
-        if problem := selector_problem(word, at.library()):
+        if problem := at.library().problem_with(word):
             raise at.fail(problem, word)
     return words
 
@@ -149,15 +149,6 @@ def _strings(value: Any, at: _Place, under: str | None = None) -> tuple[str, ...
 def _absolute(path: str, base: Path) -> Path:
     """The absolute form of a path that may start with ``~``."""
     return Path(os.path.abspath(base / os.path.expanduser(path)))
-
-
-def selector_problem(word: str, library: Library) -> str | None:
-    """The reason why this word selects no rule; None if it selects one."""
-    try:
-        library.select(word)
-    except ValueError as error:
-        return str(error)
-    return None
 
 
 Regions = Literal["auto", "roots", "modules", "all"]

@@ -59,6 +59,14 @@ class Library:
             raise ValueError(f"no rule is called {selector!r}{hint}")
         return found
 
+    def problem_with(self, selector: str) -> str | None:
+        """The reason why a selector selects no rule; None if it selects one."""
+        try:
+            self.select(selector)
+        except ValueError as error:
+            return str(error)
+        return None
+
 
 @cache
 def load_library(extra: tuple[Path, ...] = ()) -> Library:

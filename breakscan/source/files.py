@@ -11,6 +11,7 @@ from pathlib import Path
 
 from breakscan.model.findings import SourceError
 from breakscan.source.paths import (
+    PathPattern,
     PatternLayers,
     Patterns,
     PatternSettings,
@@ -99,7 +100,7 @@ class _Finder:
 
     def walk(self, top: str) -> None:
         # A folder that is named is checked: ignore files above it do not hide the files below it.
-        waiting = [(top, [ignore.without_those_that_hide(top) for ignore in _ignores_above(top)])]
+        waiting = [(top, PatternLayers(_ignores_above(top)).without_those_that_hide(top))]
         excludes: dict[int, PatternLayers] = {}
         while waiting:
             folder, ignores = waiting.pop()
@@ -110,7 +111,7 @@ class _Finder:
                 self.fail(folder, f"cannot be read: {error.strerror}")
                 continue
             if any(entry.name == ".gitignore" for entry in listed):
-                ignores = [*ignores, *_read_gitignore(folder)]
+                ignores = PatternLayers(_read_gitignore(folder), ignores)
             settings = self.settings.of(Path(folder, "any file"))
             exclude = excludes.get(id(settings))
             if exclude is None:
@@ -121,11 +122,8 @@ class _Finder:
                     wanted = entry.name not in SKIPPED_FOLDERS
                 else:
                     wanted = entry.name.endswith((".py", NOTEBOOK)) and _is_regular(entry)
-                if not wanted or exclude.decide(entry.path, is_folder):
+                if not wanted or exclude.decide(entry.path, is_folder) or ignores.decide(entry.path, is_folder):
                     continue
-                decisions = (ignore.decide(entry.path, is_folder) for ignore in reversed(ignores))
-                if next((decision for decision in decisions if decision is not None), False):
-                    continue  # the deepest .gitignore that matches decides
                 if is_folder:
                     waiting.append((entry.path, ignores))
                 else:
@@ -152,20 +150,20 @@ def _is_regular(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-def _ignores_above(folder: str) -> Iterator[Patterns]:
-    """The ``.gitignore`` files between the root of the git repository and a folder, outermost first."""
+def _ignores_above(folder: str) -> Iterator[PathPattern]:
+    """The patterns of the ``.gitignore`` files between the root of the git repository and a folder, outermost first."""
     parents = [str(parent) for parent in Path(folder).parents]
     in_repository = next((n for n, p in enumerate([folder, *parents]) if os.path.exists(os.path.join(p, ".git"))), 0)
     for parent in reversed(parents[:in_repository]):
         yield from _read_gitignore(parent)
 
 
-def _read_gitignore(folder: str) -> Iterator[Patterns]:
+def _read_gitignore(folder: str) -> Iterator[PathPattern]:
     try:
         lines = Path(folder, ".gitignore").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return
-    yield Patterns(folder, [line for line in lines if _is_pattern(line)])
+    yield from (PathPattern(Path(folder), line) for line in lines if _is_pattern(line))
 
 
 def _is_pattern(line: str) -> bool:

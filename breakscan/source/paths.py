@@ -78,11 +78,13 @@ class PathPattern:
 
 
 class PatternLayers:
-    """Patterns of several folders in a row: the last one that matches decides, as within one folder."""
+    """Patterns of several folders in a row: the last one that matches decides, as within one folder.  Those of
+    ``before`` come first."""
 
-    def __init__(self, patterns: Iterable[PathPattern]) -> None:
+    def __init__(self, patterns: Iterable[PathPattern], before: PatternLayers | None = None) -> None:
         grouped = groupby(patterns, key=lambda pattern: pattern.folder)
         self._layers = [Patterns(str(folder), [one.text for one in group]) for folder, group in grouped]
+        self._layers[:0] = before._layers if before is not None else ()
 
     def decide(self, path: str, is_folder: bool = False) -> bool | None:
         """As :meth:`Patterns.decide`."""

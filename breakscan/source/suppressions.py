@@ -71,21 +71,13 @@ class Suppressions:
     def covers(self, finding: Finding) -> bool:
         return any(directive.covers(finding) for directive in self.directives)
 
-    def problems(self, select: Callable[[str], object]) -> tuple[SourceError, ...]:
-        """Errors in the comments.  ``select`` raises ValueError with the reason for a word that names no rule."""
+    def problems(self, problem_with: Callable[[str], str | None]) -> tuple[SourceError, ...]:
+        """Errors in the comments.  ``problem_with`` gives the reason why a word names no rule."""
         found = list(self.malformed)
         for directive in self.directives:
-            unknown = [problem for word in directive.selectors or () if (problem := _reason(select, word))]
+            unknown = filter(None, map(problem_with, directive.selectors or ()))
             found += [SourceError(self.path, directive.line, directive.column, f"suppression: {u}") for u in unknown]
         return tuple(sorted(found, key=lambda problem: (problem.line, problem.column)))
-
-
-def _reason(select: Callable[[str], object], word: str) -> str | None:
-    try:
-        select(word)
-    except ValueError as error:
-        return str(error)
-    return None
 
 
 def _read(module: SourceModule) -> Iterator[Directive | SourceError]:

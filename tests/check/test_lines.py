@@ -10,7 +10,7 @@ import pytest
 from asked import breaks, found
 
 from breakscan.model.torch_versions import PINNED, minor_version
-from breakscan.rulebook.torch_facts.table import OfNumbers, Returned, numpy_function, skipped
+from breakscan.rulebook.torch_facts.table import OfNumbers, Returned, load_api, skipped
 
 SKIPPED = """
 from numpy.polynomial.legendre import leggauss
@@ -160,37 +160,6 @@ def test_the_compiler_agrees(source: str, use: str, rule: str | None, tmp_path: 
     assert breaks(source, tmp_path) is (rule is not None)
 
 
-IN_A_SUBCLASS = """
-class Base(nn.Module):
-    def forward(self, x):
-        y = x.sin()
-        y, _ = self.held(y)
-        return y.cos()
-
-
-class Model(Base):
-    def __init__(self):
-        super().__init__()
-        self.held = nn.GRU(4, 4)
-
-
-model = Model()
-
-
-def f(x):
-    return model(x)
-"""
-
-
-def test_a_recurrent_module_that_a_subclass_sets_is_found(tmp_path: Path) -> None:
-    assert found(IN_A_SUBCLASS, tmp_path) == {(5, "BRK609")}
-
-
-@pytest.mark.torch
-def test_the_compiler_agrees_about_a_subclass(tmp_path: Path) -> None:
-    assert breaks(IN_A_SUBCLASS, tmp_path)
-
-
 PACKAGES = """
 import pandas as pd
 import xarray
@@ -226,24 +195,11 @@ def test_the_list_is_that_of_the_installed_torch() -> None:
 
 
 def test_the_table() -> None:
-    root, product, absolute, interpolation = (numpy_function("2.13", n) for n in ("sqrt", "prod", "abs", "interp"))
+    root, product, absolute, interpolation = (load_api("2.13").numpy(n) for n in ("sqrt", "prod", "abs", "interp"))
     assert (root.of_integers, absolute.of_integers) == (OfNumbers.KNOWN, OfNumbers.READ)
     assert absolute.of_floats is OfNumbers.KNOWN
     assert (product.whole, product.dtype_class("bool")) == (True, "int")
     assert interpolation.returned is Returned.UNTRACED
-
-
-ONLY_NUMPY = """
-def table(size):
-    grid = np.arange(size)
-    if np.any(grid > 3):
-        grid = grid + 1
-    return grid
-"""
-
-
-def test_a_function_that_only_has_arrays_could_be_compiled(tmp_path: Path) -> None:
-    assert found(ONLY_NUMPY + "\n\ndef f(x):\n    return x\n", tmp_path) == {(4, "BRK101")}
 
 
 @pytest.mark.parametrize("use", ["r = a[np.where(a > 0)[0][0]]", "a[np.where(a > 0)[0][0]] = 1.0"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from pathlib import Path
 
@@ -11,6 +12,25 @@ from breakscan.check.pipeline.check_file import FileChecker
 from breakscan.check.project import imports
 from breakscan.model.findings import CheckResult
 from breakscan.rulebook.config import Settings
+
+SECTION = re.compile(r"^## (.+)\n((?:(?!## ).*\n)*)", re.MULTILINE)
+FILE = re.compile(r"^```python (\S+) ?(.*)\n((?:.*\n)*?)```$", re.MULTILINE)
+PROJECTS = dict(SECTION.findall(Path(__file__).with_name("projects.md").read_text(encoding="utf-8")))
+
+
+@pytest.mark.parametrize("name", PROJECTS)
+def test_findings_in_projects(project, tmp_path: Path, name: str) -> None:
+    files = FILE.findall(PROJECTS[name])
+    marked = {
+        (path, number, rule)
+        for path, _, text in files
+        for number, line in enumerate(text.splitlines(), 1)
+        for rule in re.findall(r"BRK\d+", line.partition("# ! ")[2])
+    }
+    settings = dict(word.split("=") for word in files[0][1].split())
+    result = project({path: text for path, _, text in files}, **settings)
+    assert {(f.site.path.removeprefix(f"{tmp_path}/"), f.site.line, f.rule) for f in result.findings} == marked
+
 
 BREAKS = "def helper(x):\n    if x.sum() > 0:\n        return x\n    return -x\n"
 HELPER = "import torch\n\n\n" + BREAKS
@@ -108,179 +128,6 @@ def test_a_script_in_a_package_imports_what_lies_next_to_it(project, tmp_path: P
     assert places(project(files), tmp_path) == {("pkg/model.py", 7)}
 
 
-def test_submodules_bases_and_super_of_other_files(project, tmp_path: Path) -> None:
-    files = {
-        "base.py": """
-            import torch
-            from torch import nn
-
-            class Base(nn.Module):
-                def forward(self, x):
-                    return self.scale(x)
-
-                def scale(self, x):
-                    return x * x.max().item()
-        """,
-        "parts.py": """
-            import torch
-            from base import Base
-
-            class Part(Base):
-                def forward(self, x):
-                    y = super().forward(x)
-                    print(y)
-                    return y
-        """,
-        "train.py": """
-            import torch
-            from torch import nn
-            from parts import Part
-
-            class Net(nn.Module):
-                def __init__(self):
-                    super().__init__()
-                    self.parts = nn.ModuleList([Part() for _ in range(3)])
-
-                def forward(self, x):
-                    for part in self.parts:
-                        x = part(x)
-                    return x
-
-            net = torch.compile(Net())
-        """,
-    }
-    assert places(project(files), tmp_path) == {("base.py", 10), ("parts.py", 8)}
-
-
-def test_a_method_that_a_subclass_of_another_file_defines(project, tmp_path: Path) -> None:
-    files = {
-        "base.py": """
-            from torch import nn
-
-            class Base(nn.Module):
-                def forward(self, x):
-                    return self.apply_it(x + 1)
-        """,
-        "train.py": """
-            import torch
-            from base import Base
-
-            class Net(Base):
-                def apply_it(self, x):
-                    return x if x.sum() > 0 else -x
-
-            net = torch.compile(Net())
-        """,
-    }
-    assert places(project(files), tmp_path) == {("train.py", 7)}
-
-
-def test_one_of_several_classes_of_a_registry(project, tmp_path: Path) -> None:
-    files = {
-        "acts.py": """
-            import torch
-            from torch import nn
-
-            class Soft(nn.Module):
-                def forward(self, x):
-                    return torch.sigmoid(x)
-
-            class Hard(nn.Module):
-                def forward(self, x):
-                    return x if x.min() > 0 else x.relu()
-
-            ACTS = {"soft": Soft, "hard": Hard}
-        """,
-        "train.py": """
-            import torch
-            from torch import nn
-            from acts import ACTS
-
-            class Net(nn.Module):
-                def __init__(self, config):
-                    super().__init__()
-                    self.act = ACTS[config.act]()
-
-                def forward(self, x):
-                    return self.act(x)
-
-            net = torch.compile(Net(config))
-        """,
-    }
-    assert places(project(files), tmp_path) == {("acts.py", 11)}
-
-
-def test_what_a_decorator_puts_around_a_function_is_traced(project, tmp_path: Path) -> None:
-    files = {
-        "deco.py": """
-            import functools
-            import time
-
-            def timed(label):
-                def decorate(function):
-                    @functools.wraps(function)
-                    def wrapper(*args, **kwargs):
-                        start = time.perf_counter()
-                        return function(*args, **kwargs)
-                    return wrapper
-                return decorate
-        """,
-        "train.py": """
-            import torch
-            from deco import timed
-
-            @timed("inner")
-            def inner(x):
-                return x.sin()
-
-            @torch.compile
-            def step(x: torch.Tensor):
-                return inner(x)
-        """,
-    }
-    assert places(project(files), tmp_path) == {("deco.py", 9)}
-
-
-def test_a_tensor_that_is_passed_to_another_file_where_it_is_annotated_as_a_number(project, tmp_path: Path) -> None:
-    files = {
-        "schedule.py": """
-            class Schedule:
-                def step(self, t: int, x):
-                    return x if t > 0 else -x
-        """,
-        "train.py": """
-            import torch
-            from schedule import Schedule
-
-            @torch.compile
-            def sample(schedule: Schedule, times: torch.Tensor, x: torch.Tensor):
-                for t in times:
-                    x = schedule.step(t, x)
-                return x
-        """,
-    }
-    assert places(project(files), tmp_path) == {("schedule.py", 4)}
-
-
-def test_what_a_small_helper_returns_depends_on_the_call(project, tmp_path: Path) -> None:
-    files = {
-        "common.py": "def default(value, other):\n    return other if value is None else value\n",
-        "train.py": """
-            import torch
-            from common import default
-
-            @torch.compile
-            def step(x: torch.Tensor, mask=None, causal=None):
-                mask = default(mask, torch.ones_like(x))
-                causal = default(causal, True)
-                if causal:
-                    x = x * mask
-                return x
-        """,
-    }
-    assert places(project(files), tmp_path) == set()
-
-
 def test_only_the_files_that_are_asked_for_are_reported(project, tmp_path: Path) -> None:
     files = {"train.py": TRAIN, "ops.py": HELPER}
     assert places(project(files, only=["train.py"]), tmp_path) == set()
@@ -333,33 +180,6 @@ def test_a_setting_made_by_a_file_that_is_drawn_in_holds(project, tmp_path: Path
     train = "import torch\nfrom ops import read\n\nstep = torch.compile(read)\n"
     assert places(project({"train.py": train, "ops.py": f"import torch\n{READS}"}), tmp_path) == {("ops.py", 3)}
     assert not places(project({"train.py": train, "ops.py": f"import torch\n{SETTING}{READS}"}), tmp_path)
-
-
-def test_a_setting_of_one_program_does_not_reach_another(project, tmp_path: Path) -> None:
-    """Results cached for a file that both import must not contain what the first of them set."""
-    base = "import torch\nSCALE = 2\n"
-    head = "import torch\nfrom base import SCALE\n"
-    root = "@torch.compile\ndef step(x: torch.Tensor):\n    return x.sum().item() * SCALE\n"
-    files = {"base.py": base, "a.py": head + SETTING + root, "b.py": head + root}
-    assert places(project(files), tmp_path) == {("b.py", 5)}
-
-
-def test_a_function_elsewhere_is_read_again_when_a_tensor_comes(project, tmp_path: Path) -> None:
-    ops = """
-        class Block(nn.Module):
-            def forward(self, x):
-                self.scale = self.pick(3)
-                self.scale = self.pick(x)
-                return x
-
-            def pick(self, value):
-                if value > 0:
-                    return 1
-                return 2
-    """
-    train = "import torch\nfrom ops import Block\n\nnet = torch.compile(Block())\nnet(torch.ones(3))\n"
-    files = {"train.py": train, "ops.py": "import torch\nfrom torch import nn\n" + textwrap.dedent(ops)}
-    assert ("ops.py", 11) in places(project(files), tmp_path)
 
 
 SHARED = {
@@ -516,60 +336,3 @@ def test_what_was_not_found_for_a_file_that_drew_in_too_many_is_looked_for_again
     assert checker.check_file(tmp_path / "a_root.py").findings == []
     found = checker.check_file(tmp_path / "b_root.py").findings
     assert [(Path(f.site.path).name, f.site.line) for f in found] == [("ops.py", 5)]
-
-
-def test_modules_of_one_class_that_hold_different_modules(project, tmp_path: Path) -> None:
-    model = """
-        import torch
-        from torch import nn
-
-        class Quiet(nn.Module):
-            def forward(self, x):
-                return x + 1
-
-        class Loud(nn.Module):
-            def forward(self, x):
-                print(x)
-                return x
-
-        class Model(nn.Module):
-            def __init__(self, quiet):
-                super().__init__()
-                self.net = nn.Sequential(Quiet()) if quiet else nn.Sequential(Loud())
-
-            def forward(self, x):
-                return self.net(x)
-
-        model = torch.compile(Model(False))
-    """
-    assert places(project({"model.py": model}), tmp_path) == {("model.py", 11)}
-
-
-def test_modules_that_a_builder_passes_to_a_constructor(project) -> None:
-    parts = """
-        from torch import Tensor, nn
-
-        class Pick(nn.Module):
-            def forward(self, x: Tensor, mask: Tensor):
-                return x[mask]
-    """
-    model = """
-        import parts
-        import torch
-
-        class Net(torch.nn.Module):
-            def __init__(self, pick: torch.nn.Module):
-                super().__init__()
-                self.pick = pick
-
-            def forward(self, x):
-                return self.pick(x, x > 0)
-
-        def build():
-            pick = parts.Pick()
-            return Net(pick=pick)
-
-        net = torch.compile(build())
-    """
-    found = project({"parts.py": parts, "model.py": model}, regions="auto").findings
-    assert [(Path(one.site.path).name, one.rule) for one in found] == [("parts.py", "BRK303")]

@@ -6,8 +6,10 @@ import ast
 from collections.abc import Iterator, Sequence
 from enum import Enum
 
-from breakscan.check.compile_uses.uses import BoundName, Found, Step, Survey, Use
-from breakscan.check.project.index import ClassInfo
+from breakscan.check.compile_uses.uses import Found, Step, Survey, Target, Use, owner_of
+from breakscan.check.interpreter.values import literal
+from breakscan.check.project.index import ClassInfo, FunctionInfo
+from breakscan.check.project.roots import Method
 from breakscan.rulebook.events import Argument, EventKind
 from breakscan.source.walking import FunctionNode, Loop, is_name, own_nodes, reads, walk
 
@@ -160,14 +162,17 @@ class Treatment(Enum):
 _LISTS = frozenset({"list", "dict", "torch.nn.ModuleList", "torch.nn.ModuleDict"})
 
 
-def function_of(target: BoundName | None, survey: Survey) -> tuple[FunctionNode, bool] | None:
+def function_of(target: Target | None, survey: Survey) -> tuple[FunctionNode, bool] | None:
     """The function that a call of what is compiled runs, and whether its first parameter is the object."""
-    if target is None:
-        return None
-    if target.function is not None:
-        return target.function, target.bound
-    forward = survey.project.method(target.owner, "forward") if target.owner is not None else None
-    return (forward.node, True) if forward is not None else None
+    match target:
+        case FunctionInfo():
+            return target.node, False
+        case Method(info):
+            return info.node, not info.is_static
+        case ClassInfo():
+            forward = survey.project.method(target, "forward")
+            return (forward.node, True) if forward is not None else None
+    return None
 
 
 def parameters(function: FunctionNode, bound: bool) -> list[str]:
@@ -192,7 +197,7 @@ def parameter_of(call: ast.Call, argument: ast.expr, function: FunctionNode, bou
     return None
 
 
-def treatment(function: FunctionNode, parameter: str, survey: Survey, target: BoundName | None) -> Treatment:
+def treatment(function: FunctionNode, parameter: str, survey: Survey, target: Target | None) -> Treatment:
     """The use of a parameter that holds a number."""
     used = False
     for node in own_nodes(function):
@@ -205,7 +210,7 @@ def treatment(function: FunctionNode, parameter: str, survey: Survey, target: Bo
     return Treatment.COMPUTED if used else Treatment.UNUSED
 
 
-def _unrolls(node: ast.AST, name: str, survey: Survey, function: FunctionNode, target: BoundName | None) -> bool:
+def _unrolls(node: ast.AST, name: str, survey: Survey, function: FunctionNode, target: Target | None) -> bool:
     if isinstance(node, ast.Call):
         return is_name(node.func, "range") and any(is_number_of(argument, name) for argument in node.args)
     if isinstance(node, ast.Subscript) and is_number_of(node.slice, name):
@@ -221,15 +226,15 @@ def is_number_of(node: ast.expr, name: str) -> bool:
     return is_name(node, name)
 
 
-def _is_list(node: ast.expr, survey: Survey, function: FunctionNode, target: BoundName | None) -> bool:
+def _is_list(node: ast.expr, survey: Survey, function: FunctionNode, target: Target | None) -> bool:
     """True if a value is a list, a dict or an ``nn.ModuleList`` made in the file."""
     values: list[ast.expr | None] = []
     if isinstance(node, ast.Name):
         scope = survey.scopes.of_function.get(function)
         bindings = survey.bindings_of(node.id, scope or survey.scopes.scopes[0])
         values = [b.value for b in bindings]
-    elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and target is not None and target.owner:
-        values = [b.value for b in survey.attribute_bindings(target.owner, node.attr)]
+    elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and (owner := owner_of(target)):
+        values = [b.value for b in survey.attribute_bindings(owner, node.attr)]
     return bool(values) and all(v is not None and _makes_list(v, survey) for v in values)
 
 
@@ -241,17 +246,10 @@ def _makes_list(value: ast.expr, survey: Survey) -> bool:
 
 def reads_only_constant_keys(function: FunctionNode, parameter: str) -> bool:
     """True if a function only reads constant keys of a dict."""
-    keyed = [
-        node.value
-        for node in own_nodes(function)
-        if isinstance(node, ast.Subscript)
-        and isinstance(node.ctx, ast.Load)
-        and isinstance(node.slice, ast.Constant)
-        and isinstance(node.value, ast.Name)
-        and node.value.id == parameter
-    ]
-    loads = [n for n in own_nodes(function) if isinstance(n, ast.Name) and n.id == parameter]
-    return len(keyed) == len(loads)
+    nodes = own_nodes(function)
+    read = [n for n in nodes if isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Load)]
+    keyed = [n for n in read if isinstance(n.slice, ast.Constant) and is_name(n.value, parameter)]
+    return len(keyed) == sum(is_name(n, parameter) for n in nodes)
 
 
 _MADE_WITH_SIZE = frozenset({"torch.randn", "torch.rand", "torch.zeros", "torch.ones", "torch.empty"})
@@ -297,18 +295,16 @@ def _of_argument(survey: Survey, use: Use, changes: Changes, argument: ast.expr)
 
 
 def _passed(use: Use, argument: ast.expr, form: str, name: str | None, fact: str) -> Found:
-    options = tuple(Argument(None, key, _option(value)) for key, value in use.compiled.keywords.items())
+    options = tuple(Argument(None, key, literal_words(value)) for key, value in use.compiled.keywords.items())
     function, operands = use.step.scope.info, frozenset({fact})
     return Found(EventKind.PASS, argument, function, form, name, operands=operands, arguments=options)
 
 
-def _option(value: ast.expr) -> frozenset[str]:
-    """The value of an option of ``torch.compile``: a truth value or None if it is written as one, else unknown."""
-    if not isinstance(value, ast.Constant):
-        return frozenset({"unknown"})
-    if isinstance(value.value, bool):
-        return frozenset({"constant", "true" if value.value else "false"})
-    return frozenset({"none" if value.value is None else "unknown"})
+def literal_words(node: ast.expr) -> frozenset[str]:
+    """The words for an argument of ``torch.compile`` that is written as a literal: what has a name may be None."""
+    if isinstance(node, ast.Constant):
+        return literal(node.value).words()
+    return frozenset({"container" if isinstance(node, ast.Dict | ast.List | ast.Tuple) else "unknown"})
 
 
 def _changes_size(argument: ast.expr, changes: Changes, survey: Survey) -> bool:

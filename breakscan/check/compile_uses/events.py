@@ -5,9 +5,8 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from itertools import chain
 
-from breakscan.check.compile_uses.arguments import changing_arguments, parameter_of
+from breakscan.check.compile_uses.arguments import changing_arguments, literal_words, parameter_of
 from breakscan.check.compile_uses.states import (
     changing_attributes,
     changing_keys,
@@ -21,7 +20,7 @@ from breakscan.check.compile_uses.states import (
 from breakscan.check.compile_uses.uses import Compiled, Found, Hit, Scope, Scopes, Step, Survey, own_parts
 from breakscan.check.interpreter.program import Program
 from breakscan.check.interpreter.values import Module
-from breakscan.check.project.index import FunctionInfo, ModuleIndex
+from breakscan.check.project.index import ClassInfo, FunctionInfo, ModuleIndex
 from breakscan.check.project.roots import COMPILE, is_compiler
 from breakscan.model.findings import Place
 from breakscan.rulebook.events import Argument, Event, EventKind
@@ -30,17 +29,11 @@ from breakscan.source.spans import span, text_of
 from breakscan.source.walking import is_name, stored_names, walk
 
 
-def compile_calls(
-    program: Program, scopes: Scopes, compiled: set[FunctionInfo]
-) -> Iterator[tuple[FunctionInfo | None, Event]]:
-    """An event for each call of ``torch.compile`` or ``Module.compile``, with the function that holds it.
-
-    ``compiled`` are the functions in a region.
-    """
+def compile_calls(program: Program, scopes: Scopes, compiled: set[FunctionInfo]) -> Iterator[Found]:
+    """The calls of ``torch.compile`` or ``Module.compile``.  ``compiled`` are the functions in a region."""
     index = program.index
     for step in (*(step for scope in scopes.scopes for step in scope.steps), *scopes.class_steps):
-        function, node = step.scope.info, step.statement
-        form = ""
+        node, form = step.statement, ""
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and index.all_functions[node].is_generator:
             form = "generator"
         elif isinstance(node, ast.ClassDef) and (owner := index.classes.get(node.name)) is not None:
@@ -48,13 +41,13 @@ def compile_calls(
             form = "autograd-function" if is_autograd else ""
         for decorator in getattr(node, "decorator_list", ()) if form else ():
             if is_compiler(index, decorator):
-                yield function, _compile_event(program, decorator, COMPILE, form, step, compiled)
+                yield _compile_call(decorator, COMPILE, form, step, compiled)
         for part, place in own_parts(step):
             for call in walk(part):
-                callee = _compiler(program, call, function) if isinstance(call, ast.Call) else None
+                callee = _compiler(program, call, step.scope.info) if isinstance(call, ast.Call) else None
                 if callee is not None and isinstance(call, ast.Call):
                     form = _form(index, place, call) if callee == COMPILE else "used"
-                    yield function, _compile_event(program, call, callee, form, place, compiled)
+                    yield _compile_call(call, callee, form, place, compiled)
 
 
 def _compiler(program: Program, call: ast.Call, function: FunctionInfo | None) -> str | None:
@@ -90,22 +83,20 @@ def _form(index: ModuleIndex, step: Step, call: ast.Call) -> str:
     return "repeated" if _is_unchanged(step, call) else "used"
 
 
-def _compile_event(
-    program: Program, call: ast.expr, callee: str, form: str, step: Step, compiled: set[FunctionInfo]
-) -> Event:
+def _compile_call(call: ast.expr, callee: str, form: str, step: Step, compiled: set[FunctionInfo]) -> Found:
     arguments = []
     if isinstance(call, ast.Call):
-        arguments += [Argument(i, None, _literal(value)) for i, value in enumerate(call.args)]
-        arguments += [Argument(None, k.arg, _literal(k.value)) for k in call.keywords if k.arg]
-    return Event(
+        arguments += [Argument(i, None, literal_words(value)) for i, value in enumerate(call.args)]
+        arguments += [Argument(None, k.arg, literal_words(k.value)) for k in call.keywords if k.arg]
+    return Found(
         EventKind.COMPILE,
-        *span(program.module, call),
-        form=form,
+        call,
+        step.scope.info,
+        form,
         callee=callee,
         arguments=tuple(arguments),
-        place=Place.LOOP if step.loops else Place.PLAIN,
         in_region=step.scope.info in compiled,
-        text=text_of(program.module, call),
+        place=Place.LOOP if step.loops else Place.PLAIN,
     )
 
 
@@ -127,13 +118,6 @@ def _is_lost_in_loop(step: Step, targets: list[str]) -> bool:
         return False
     later = step.block[step.block.index(step.statement) + 1 :]
     return not any(is_name(node, loop.target.id) for statement in later for node in walk(statement))
-
-
-def _literal(node: ast.expr) -> frozenset[str]:
-    """The operand word of a literal: what is passed under a name may be None."""
-    if isinstance(node, ast.Constant):
-        return frozenset({"none" if node.value is None else "constant"})
-    return frozenset({"container" if isinstance(node, ast.Dict | ast.List | ast.Tuple) else "unknown"})
 
 
 # The wrapper that ``torch.compile`` puts around a module: its keys and its methods.
@@ -282,10 +266,9 @@ def _makes_module(survey: Survey, value: ast.expr | None, scope: Scope) -> bool:
 
 def _runs_itself(survey: Survey, compiled: Compiled, method: str, step: Step) -> bool:
     """True if a method calls its own module, which is not the compiled wrapper."""
-    owner = compiled.target.owner if compiled.target and compiled.target.function is None else None
-    if owner is not None:
-        found = survey.project.method(owner, method)
-        if found is None or method in ("forward", "__call__") or "compile" in ast.unparse(owner.node):
+    if isinstance(compiled.target, ClassInfo):
+        found = survey.project.method(compiled.target, method)
+        if found is None or method in ("forward", "__call__") or "compile" in ast.unparse(compiled.target.node):
             return False
         return any(isinstance(n, ast.Call) and ast.unparse(n.func) in ("self", "self.forward") for n in found.own_nodes)
     return method == "generate" and _is_pretrained(survey, compiled, step)
@@ -314,30 +297,36 @@ def compile_events(program: Program, compiled: set[FunctionInfo]) -> Iterator[tu
 
     ``compiled`` are the functions in a region.
     """
+    for found in _found(program, compiled):
+        yield (
+            found.function,
+            Event(
+                found.kind,
+                *span(program.module, found.node),
+                form=found.form,
+                callee=found.callee,
+                attribute=found.name,
+                operands=found.operands,
+                arguments=found.arguments,
+                place=found.place,
+                in_region=found.in_region,
+                conditions=(found.condition,) if found.condition else (),
+                text=text_of(program.module, found.node),
+            ),
+        )
+
+
+def _found(program: Program, compiled: set[FunctionInfo]) -> Iterator[Found]:
     index = program.index
     for finder in (growing_attributes, counted_entries, float_updates):
-        yield from (_event(program, found) for found in finder(index, compiled))
+        yield from finder(index, compiled)
     if not _MAY_COMPILE.search(index.module.text) and COMPILE not in index.imports.values():
         return
     scopes = Scopes(index)
     yield from compile_calls(program, scopes, compiled)
     survey = Survey(program.project, scopes)
     dynamic = {one.node.lineno for one in survey.compiled.values() if one.option("dynamic") is True}
-    uses = chain.from_iterable(find(survey) for find in _FINDERS) if survey.compiled else ()
-    for found in (*differing_instances(survey), *size_branches(index, program.states, dynamic), *uses):
-        yield _event(program, found)
-
-
-def _event(program: Program, found: Found) -> tuple[FunctionInfo | None, Event]:
-    return found.function, Event(
-        found.kind,
-        *span(program.module, found.node),
-        form=found.form,
-        callee=found.callee,
-        attribute=found.name,
-        operands=found.operands,
-        arguments=found.arguments,
-        in_region=found.in_region,
-        conditions=(found.condition,) if found.condition else (),
-        text=text_of(program.module, found.node),
-    )
+    yield from differing_instances(survey)
+    yield from size_branches(index, program.states, dynamic)
+    for find in _FINDERS if survey.compiled else ():
+        yield from find(survey)

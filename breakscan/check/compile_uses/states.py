@@ -6,11 +6,12 @@ import ast
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from breakscan.check.compile_uses.arguments import ArgumentChange, Changes, growing_lists, parameter_of
-from breakscan.check.compile_uses.uses import BoundName, Compiled, Found, Scope, Step, Survey, Use
+from breakscan.check.compile_uses.uses import Compiled, Found, Scope, Step, Survey, Target, Use, owner_of
 from breakscan.check.interpreter.signatures import State
 from breakscan.check.interpreter.statements import is_guard
 from breakscan.check.interpreter.values import Module, Size, instance_of
 from breakscan.check.project.index import FunctionInfo, ModuleIndex
+from breakscan.check.project.roots import Method
 from breakscan.rulebook.events import EventKind
 from breakscan.source.walking import Loop, is_name, walk
 
@@ -34,8 +35,8 @@ def changing_attributes(survey: Survey) -> Iterator[Found]:
                 break
 
 
-def _reads(survey: Survey, target: BoundName | None, attribute: str) -> bool:
-    forward = survey.project.method(target.owner, "forward") if target and target.owner else None
+def _reads(survey: Survey, target: Target | None, attribute: str) -> bool:
+    forward = survey.project.method(owner, "forward") if (owner := owner_of(target)) else None
     return forward is not None and reads_attribute(forward, attribute)
 
 
@@ -299,7 +300,8 @@ def switched_state(survey: Survey) -> Iterator[Found]:
     for use in survey.uses:
         by_scope.setdefault((use.compiled, use.step.scope), []).append(use)
     for (compiled, scope), uses in by_scope.items():
-        function = compiled.target.function if compiled.target else None
+        target = compiled.target.info if isinstance(compiled.target, Method) else compiled.target
+        function = target.node if isinstance(target, FunctionInfo) else None
         # A decorator above torch.compile makes a wrapper around the compiled function.
         if not isinstance(function, ast.FunctionDef) or function.decorator_list[:1] in ([], [compiled.node]):
             yield from _contexts(survey, scope, uses)

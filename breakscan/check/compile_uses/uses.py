@@ -11,7 +11,7 @@ from breakscan.check.interpreter.values import has_outcome
 from breakscan.check.project.imports import Project
 from breakscan.check.project.index import ClassInfo, FunctionInfo, ModuleIndex
 from breakscan.check.project.roots import COMPILE, Method, RootFinder, Spot, is_compiler
-from breakscan.model.findings import Condition
+from breakscan.model.findings import Condition, Place
 from breakscan.rulebook.events import Argument, EventKind
 from breakscan.rulebook.torch_facts.not_measured import RETURN_THE_MODULE
 from breakscan.source.walking import FunctionNode, Loop, is_name, stored_names, walk
@@ -178,14 +178,13 @@ def _bound_by(statement: ast.stmt) -> Iterator[tuple[str | ast.Attribute, ast.ex
         yield from ((alias.asname or alias.name.split(".")[0], None) for alias in statement.names)
 
 
-@dataclass(frozen=True, slots=True)
-class BoundName:
-    """A compiled function, or a compiled module with the class in which it is defined."""
+Target = FunctionInfo | Method | ClassInfo
+"""A compiled function, method or module, of which the class is known."""
 
-    function: FunctionNode | None = None
-    owner: ClassInfo | None = None
-    bound: bool = False
-    """True if the function's first parameter is the object itself."""
+
+def owner_of(target: Target | None) -> ClassInfo | None:
+    """The class of a compiled module, or of the object whose method is compiled."""
+    return target.receiver if isinstance(target, Method) else target if isinstance(target, ClassInfo) else None
 
 
 @dataclass(eq=False, slots=True)
@@ -194,7 +193,7 @@ class Compiled:
 
     node: ast.expr
     keywords: dict[str, ast.expr]
-    target: BoundName | None
+    target: Target | None
     source: ast.expr | None = None
     """The expression that was compiled."""
     in_place: bool = False
@@ -236,6 +235,7 @@ class Found:
     operands: frozenset[str] = frozenset()
     arguments: tuple[Argument, ...] = ()
     in_region: bool = False
+    place: Place = Place.PLAIN
 
 
 class Survey:
@@ -264,9 +264,8 @@ class Survey:
             compiled = None
             if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
                 mark = next((one for one in statement.decorator_list if is_compiler(self.index, one)), None)
-                options = mark.keywords if isinstance(mark, ast.Call) else []
-                keywords = {k.arg: k.value for k in options if k.arg}
-                compiled = Compiled(mark, keywords, BoundName(statement)) if mark is not None else None
+                if mark is not None:
+                    compiled = Compiled(mark, _options(mark), self.index.all_functions[statement])
             elif binding.value is not None:
                 compiled = self.made_by(binding.value, scope, statement.lineno)
             if compiled is not None:
@@ -305,14 +304,13 @@ class Survey:
         if not isinstance(value, ast.Call):
             return None
         if self.index.dotted(value.func) == COMPILE:
-            keywords = {k.arg: k.value for k in value.keywords if k.arg}
+            keywords = _options(value)
             given = value.args[0] if value.args else keywords.get("model")
             if given is None or isinstance(given, ast.Starred):
                 return None
             return Compiled(value, keywords, self._target(given, scope), given)
         if isinstance(value.func, ast.Call) and value.args and is_compiler(self.index, value.func):
-            keywords = {k.arg: k.value for k in value.func.keywords if k.arg}
-            return Compiled(value, keywords, self._target(value.args[0], scope), value.args[0])
+            return Compiled(value, _options(value.func), self._target(value.args[0], scope), value.args[0])
         if isinstance(value.func, ast.Attribute) and value.func.attr in RETURN_THE_MODULE:
             return self.made_by(value.func.value, scope, line)
         return None
@@ -327,21 +325,14 @@ class Survey:
             root = root.value
         if not isinstance(root, ast.Name) or root.id in self.index.imports:
             return None
-        keywords = {k.arg: k.value for k in call.keywords if k.arg}
-        return Compiled(call, keywords, self._target(owner, scope), owner, in_place=True)
+        return Compiled(call, _options(call), self._target(owner, scope), owner, in_place=True)
 
-    def _target(self, node: ast.expr, scope: Scope) -> BoundName | None:
+    def _target(self, node: ast.expr, scope: Scope) -> Target | None:
         """The function, or the class of the module, that an expression is: the last one that its name is bound to."""
         if isinstance(node, ast.Lambda):
-            return BoundName(node)
-        match self._finder.resolve(node, Spot(self.index, scope.info))[-1:]:
-            case [FunctionInfo() as info]:
-                return BoundName(info.node)
-            case [Method(info, receiver)]:
-                return BoundName(info.node, receiver, bound=not info.is_static)
-            case [ClassInfo() as info]:
-                return BoundName(owner=info)
-        return None
+            return FunctionInfo(node, "<lambda>", self.index)
+        found = self._finder.resolve(node, Spot(self.index, scope.info))[-1:]
+        return next((one for one in found if isinstance(one, Target)), None)
 
     def compiled_apart(self) -> Iterator[tuple[ClassInfo, FunctionInfo]]:
         """The classes whose objects are compiled one by one, with the method that runs: by a decorator or in a loop."""
@@ -424,6 +415,11 @@ class Survey:
             if compiled is not None and (binding is last or same or not of_name):
                 return Hit(compiled, _condition(binding, line))
         return None
+
+
+def _options(compiler: ast.expr) -> dict[str, ast.expr]:
+    """The arguments of a call that have names."""
+    return {k.arg: k.value for k in compiler.keywords if k.arg} if isinstance(compiler, ast.Call) else {}
 
 
 def _condition(binding: Binding, line: int) -> Condition | None:

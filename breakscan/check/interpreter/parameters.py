@@ -64,7 +64,7 @@ def _plain(index: ModuleIndex, dotted: str) -> av.Value:
 def _alias(index: ModuleIndex, dotted: str) -> av.Value:
     """The type that a name at the top level of a file is an alias of: ``OptTensor = Optional[Tensor]``."""
     found = index.global_named(dotted)
-    if found is None or index.project is None:
+    if found is None:
         return av.UNKNOWN
     home, name = found.index, found.name
 
@@ -425,8 +425,7 @@ _MODULES = "torch.nn.modules."
 
 
 def seen_of(info: FunctionInfo) -> FunctionSeen | None:
-    project = info.index.project
-    return project.seen_in(info.index).get(info.qualname) if project is not None else None
+    return info.index.project.seen_in(info.index).get(info.qualname)
 
 
 def observed_parameters(info: FunctionInfo) -> dict[str, av.Value]:
@@ -459,7 +458,6 @@ def seen_attribute(info: FunctionInfo, seen: FunctionSeen, node: ast.Attribute) 
 def _set_later(info: FunctionInfo) -> frozenset[str]:
     """The attributes that functions of the file, and of the files of its base classes, set after an object is made."""
     project = info.index.project
-    assert project is not None
     assert info.owner is not None
     indices = {info.index, *(base.index for base in project.bases_of(info.owner))}
     return frozenset().union(*(project.once("set later", index, partial(_set_in, index)) for index in indices))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from dataclasses import replace
 
 from breakscan.check.interpreter import values as av
@@ -24,7 +25,7 @@ from breakscan.rulebook.torch_facts.not_measured import (
     WAITS_FOR_THE_DEVICE,
 )
 from breakscan.rulebook.torch_facts.operators import Often, Shape
-from breakscan.rulebook.torch_facts.table import DTYPE_CLASS, NumpyFunction, OfNumbers, Returned
+from breakscan.rulebook.torch_facts.table import NumpyFunction, OfNumbers, Returned
 
 # Evaluates calls of NumPy's functions, and of the methods of arrays, which Dynamo traces as operations of torch.
 NO_COUNTERPART = "no-counterpart"
@@ -83,10 +84,7 @@ def _makes_objects(frame: Frame, node: ast.Call) -> bool:
     )
 
 
-def array_method(frame: Frame, node: ast.Call, owner: av.Tensor, name: str, arguments: av.Arguments) -> av.Value:
-    if name in ("item", "tolist"):
-        frame.emit(EventKind.CONVERT, node, form=name, operand=owner, sure=owner.sure)
-        return av.container_of(av.TensorNumber(owner.sure)) if name == "tolist" else av.TensorNumber(owner.sure)
+def _array_method(frame: Frame, node: ast.Call, owner: av.Tensor, name: str, arguments: av.Arguments) -> av.Value:
     given = arguments.with_receiver(owner)
     known = frame.api.numpy(f"ndarray.{name}")
     untraced = known is not None and known.returned is Returned.UNTRACED
@@ -96,7 +94,7 @@ def array_method(frame: Frame, node: ast.Call, owner: av.Tensor, name: str, argu
         return av.UNKNOWN
     nodes = [node.func.value] if isinstance(node.func, ast.Attribute) else []
     if name == "astype":
-        return av.array(owner.sure, _dtype_asked(frame, node, 0), owner.zero_dim, owner.one_dim)
+        return av.array(owner.sure, _dtype_asked(frame, node, node.args), owner.zero_dim, owner.one_dim)
     return _result(frame, node, known, given, [*nodes, *node.args])
 
 
@@ -107,9 +105,9 @@ def array_number_method(
     if name == "item":
         return av.CONSTANT
     if name == "astype":
-        dtype = _dtype_asked(frame, node, 0)
+        dtype = _dtype_asked(frame, node, node.args)
         return owner if dtype == "float" else av.array(owner.sure, dtype, zero_dim=True)
-    return array_method(frame, node, av.array(owner.sure, "float", zero_dim=True), name, arguments)
+    return tensor_method(frame, node, av.array(owner.sure, "float", zero_dim=True), name, arguments)
 
 
 def _result(
@@ -122,7 +120,7 @@ def _result(
     tensors = [value for value in given if isinstance(value, av.Tensor)]
     if tensors:
         sure = min(value.sure for value in tensors)
-    dtype = _dtype_asked(frame, node, 1) or known.dtype_class(_dtype_given(given))
+    dtype = _dtype_asked(frame, node) or known.dtype_class(_dtype_given(given))
     if known.returned is Returned.ARRAYS:
         return av.container_of(av.array(sure, dtype))
     if known.whole and len(given) == 1:  # a list of numbers more often than one of them
@@ -151,16 +149,10 @@ def _of_numbers(
     return av.array(sure, dtype) if OfNumbers.ARRAY in found or known.dtypes != "..." else av.UNKNOWN
 
 
-def _dtype_asked(frame: Frame, node: ast.Call, position: int) -> str | None:
-    """The dtype class that ``dtype=`` or the argument of ``astype`` names."""
-    asked = [keyword.value for keyword in node.keywords if keyword.arg == "dtype"]
-    if not asked and position == 0:
-        asked = node.args[:1]
-    if not asked:
-        return None
-    one = asked[0]
-    name = one.value if isinstance(one, ast.Constant) else (frame.index.dotted(one) or "").rpartition(".")[2]
-    return DTYPE_CLASS.get(str(name))
+def _dtype_asked(frame: Frame, node: ast.Call, given: Sequence[ast.expr] = ()) -> str | None:
+    """The dtype class that ``dtype=``, or else the first argument given, names."""
+    asked = [*(keyword.value for keyword in node.keywords if keyword.arg == "dtype"), *given]
+    return _dtype_named(frame, asked[0]) if asked else None
 
 
 def _dtype_given(given: list[av.Value]) -> str | None:
@@ -176,13 +168,13 @@ def _dtype_given(given: list[av.Value]) -> str | None:
 
 
 def tensor_method(frame: Frame, node: ast.Call, owner: av.Tensor, name: str, arguments: av.Arguments) -> av.Value:
-    if owner.array:
-        return array_method(frame, node, owner, name, arguments)
-    arguments = _with_repeats(node, name, arguments)
-    given = arguments.with_receiver(owner)
     if name in ("item", "tolist"):
         frame.emit(EventKind.CONVERT, node, form=name, operand=owner, sure=owner.sure)
         return av.container_of(av.TensorNumber(owner.sure)) if name == "tolist" else av.TensorNumber(owner.sure)
+    if owner.array:
+        return _array_method(frame, node, owner, name, arguments)
+    arguments = _with_repeats(node, name, arguments)
+    given = arguments.with_receiver(owner)
     emit_call(frame, node, f"torch.Tensor.{name}", given, owner.sure)
     result = found_by_data(frame, name, given.values(), _method_result(frame, node, owner, name, arguments))
     return replace(result, optional=av.doubt(owner)) if isinstance(result, av.Tensor) and av.doubt(owner) else result
@@ -214,12 +206,9 @@ def _method_result(frame: Frame, node: ast.Call, owner: av.Tensor, name: str, ar
     if kind == "varies":
         kind = _varying(frame, name, arguments, 0)
     if kind == "tensor":
-        dtype = _dtype_of_result(frame, node, name, [owner, *arguments.positional], owner.dtype)
         given = [owner, *arguments.positional]
-        line = (owner.one_dim and _keeps_shape(frame, name, given)) or _is_line(frame, name, node)
-        made = av.tensor(owner.sure, dtype, _zero_dim(frame, name, given, arguments), line)
-        keeps_shape = _keeps_shape(frame, name, given)
-        return replace(made, by_data=True) if keeps_size_by_data(name, given, keeps_shape) else made
+        dtype = _dtype_of_result(frame, node, name, given, owner.dtype)
+        return _made(frame, node, name, av.Arguments(given, arguments.named), dtype, owner.sure)
     if kind == "tensors":
         return _several(frame, name, owner.dtype, arguments, 0, owner.sure)
     if kind == "size":
@@ -269,11 +258,11 @@ def _several(
     return replace(av.container(results), sure=sure, keys=tuple(named))
 
 
-def _zero_dim(frame: Frame, name: str, positional: list[av.Value], arguments: av.Arguments) -> bool | None:
-    if frame.api.is_whole(name, len(positional)) and not api.KEEPS_DIMENSIONS & set(arguments.named):
+def _zero_dim(frame: Frame, name: str, arguments: av.Arguments) -> bool | None:
+    if frame.api.is_whole(name, len(arguments.positional)) and not api.KEEPS_DIMENSIONS & set(arguments.named):
         return True
-    if name.rstrip("_") in frame.api.broadcasts or _keeps_shape(frame, name, positional):
-        given = [*positional, *arguments.named.values()]
+    if name.rstrip("_") in frame.api.broadcasts or _keeps_shape(frame, name, arguments.positional):
+        given = arguments.values()
         flat = all(v.zero_dim if isinstance(v, av.Tensor) else isinstance(v, av.Constant | av.Size) for v in given)
         return True if flat and any(isinstance(v, av.Tensor) for v in given) else None
     return None
@@ -340,8 +329,8 @@ def _dtype_of(value: av.Value | None) -> str | None:
 
 
 def _dtype_named(frame: Frame, node: ast.expr) -> str | None:
-    dotted = frame.index.dotted(node) or ""
-    return api.DTYPE_CLASS.get(dotted.rsplit(".", 1)[-1])
+    name = node.value if isinstance(node, ast.Constant) else (frame.index.dotted(node) or "").rpartition(".")[2]
+    return api.DTYPE_CLASS.get(str(name))
 
 
 def torch_function(frame: Frame, node: ast.Call, dotted: str, last: str, arguments: av.Arguments) -> av.Value:
@@ -410,12 +399,17 @@ def _one_tensor(frame: Frame, node: ast.Call, name: str, last: str, arguments: a
     elif last == "where" and len(arguments.positional) == 3:
         chosen = [v.dtype for v in arguments.positional[1:] if isinstance(v, av.Tensor)]
         inherit = chosen[0] if chosen else None
-    dtype = _dtype_of_result(frame, node, name, [], inherit)
-    zero_dim = _zero_dim(frame, name, arguments.positional, arguments)
-    first = arguments.get(0, "input")
-    line = isinstance(first, av.Tensor) and first.one_dim and _keeps_shape(frame, name, arguments.positional)
-    made = av.tensor(av.Sure.CERTAIN, dtype, zero_dim, line or _is_line(frame, last, node))
+    return _made(frame, node, name, arguments, _dtype_of_result(frame, node, name, [], inherit), av.Sure.CERTAIN)
+
+
+def _made(
+    frame: Frame, node: ast.Call, name: str, arguments: av.Arguments, dtype: str | None, sure: av.Sure
+) -> av.Tensor:
+    """The tensor that a function, or a method of the first argument, makes."""
+    first, last = arguments.get(0, "input"), name.rpartition(".")[2]
     keeps_shape = _keeps_shape(frame, name, arguments.positional)
+    line = isinstance(first, av.Tensor) and first.one_dim and keeps_shape
+    made = av.tensor(sure, dtype, _zero_dim(frame, name, arguments), line or _is_line(frame, last, node))
     return replace(made, by_data=True) if keeps_size_by_data(last, arguments.positional, keeps_shape) else made
 
 

@@ -304,8 +304,7 @@ class Module(ClassOrObject):
 
 
 def instance_of(owner: ClassInfo) -> Module | Instance:
-    project = owner.index.project
-    kind = Module if project is not None and project.is_module(owner) else Instance
+    kind = Module if owner.index.project.is_module(owner) else Instance
     return kind(info=owner, name=owner.qualname)
 
 
@@ -423,11 +422,8 @@ def join(a: Value, b: Value) -> Value:
             maybe_none, optional = one.maybe_none or other.maybe_none, one.optional or other.optional
             return replace(at_most(one, Sure.LIKELY), maybe_none=maybe_none, optional=optional)
     for one, other in ((a, b), (b, a)):
-        if isinstance(one, DrawnNumber) and isinstance(other, PythonValue):
-            return at_most(one, Sure.LIKELY)
-        if isinstance(one, TensorNumber) and isinstance(other, Constant | Size):
-            return at_most(one, Sure.LIKELY)
-        if isinstance(one, DataSize) and isinstance(other, Constant | Size):
+        over = PythonValue if isinstance(one, DrawnNumber) else Constant | Size
+        if isinstance(one, DrawnNumber | TensorNumber | DataSize) and isinstance(other, over):
             return at_most(one, Sure.LIKELY)
         if isinstance(one, Size) and isinstance(other, Constant):
             return one

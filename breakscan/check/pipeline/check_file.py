@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -149,17 +149,13 @@ def _rule_index(library: Library, kinds: frozenset[Kind]) -> RuleIndex:
 class FileChecker:
     """Checks one file after the other under one set of settings, by all rules: what is shown depends on the settings
     of the files that hold the findings (see :class:`.Shown`).  ``observations`` are taken for true.
-    ``rules`` stand in for those of the library.
     """
 
-    def __init__(
-        self, settings: Settings, observations: Observations | None = None, rules: Iterable[Rule] | None = None
-    ) -> None:
+    def __init__(self, settings: Settings, observations: Observations | None = None) -> None:
         self.settings = settings
         self.library = load_library(settings.rule_folders)
         self.target = resolve_target(settings)
         self.api = load_api(self.target.ledger)
-        self.only = None if rules is None else RuleIndex(rules)
         self.project = Project(settings.root, observations)
 
     def check_file(self, path: Path, text: str | None = None, notes: Notes | None = None) -> FileResult:
@@ -184,7 +180,7 @@ class FileChecker:
 
     def _check(self, index: ModuleIndex, result: FileResult, notes: Notes | None) -> None:
         own = Suppressions.read(index.module)
-        result.warnings += own.problems(self.library.select)
+        result.warnings += own.problems(self.library.problem_with)
         suppressions = {index: own}
         eager: set[tuple[str, str | None]] = set()
         splits: list[tuple[ModuleIndex, Finding]] = []
@@ -241,7 +237,7 @@ class FileChecker:
     ) -> dict[str, ModuleIndex]:
         """Adds the findings of some entries, which are compiled in one way.  Returns the files that hold them."""
         kinds = _OF_EXPORTS if mode.exports else frozenset(Kind) - {Kind.EXPORT}
-        rules = self.only or _rule_index(self.library, kinds)
+        rules = _rule_index(self.library, kinds)
         judge = Judge(rules, load_ledger(self.target.ledger), mode, self.target.torch, self.settings.regions == "all")
         program = Program(self.project, index, self.api, rules, mode, notes=notes)
         program.run(entries)

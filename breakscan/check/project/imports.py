@@ -295,15 +295,13 @@ class Project:
     def find(self, dotted: str, index: ModuleIndex) -> Definition | None:
         """The definition that a dotted name in a file refers to, if a file of the project has it."""
         key = "find", index.roots, dotted
-        found: Definition | None = self._once(key, lambda: self._find(dotted.split("."), index), None, None)
-        return found
+        return self._once(key, lambda: self._find(dotted.split("."), index), None, None)
 
     def once(self, key: object, index: ModuleIndex, find: Callable[[], Answer]) -> Answer:
         """The answer to any question about a file, under a key of its own; it is looked for once."""
-        answer: Answer = self._once(key, find, None, index)
-        return answer
+        return self._once(key, find, None, index)
 
-    def _once(self, key: object, find: Callable[[], Any], unfinished: Any, keeper: ModuleIndex | None) -> Any:
+    def _once(self, key: object, find: Callable[[], Answer], unfinished: Any, keeper: ModuleIndex | None) -> Answer:
         """An answer that is looked for once for each root, or once as long as the file ``keeper`` and all that it drew
         in are kept; ``unfinished`` if the search comes round to itself."""
         found = self._answers.get(key)
@@ -324,7 +322,8 @@ class Project:
         if found.depends and found.counted is not self.depends:
             self.depends |= found.depends
             found.counted = self.depends
-        return found.answer
+        answer: Answer = found.answer
+        return answer
 
     def _find(self, parts: list[str], index: ModuleIndex) -> Definition | None:
         own_package = index.name.split(".")[0]
@@ -431,8 +430,7 @@ class Project:
                     queue += [base for name in current.bases if (base := current.index.class_named(name)) is not None]
             return list(found)
 
-        bases: list[ClassInfo] = self._once(("bases", info), find, [info], info.index)
-        return bases
+        return self._once(("bases", info), find, [info], info.index)
 
     def method(self, info: ClassInfo, name: str) -> FunctionInfo | None:
         """The method that an instance of the class has under a name."""
@@ -448,8 +446,7 @@ class Project:
             named = ((base, c.index) for c in self.bases_of(info) for base in c.bases if base not in BUILTINS)
             return [base for base, index in named if index.class_named(base) is None]
 
-        bases: list[str] = self._once(("outside", info), find, [], info.index)
-        return bases
+        return self._once(("outside", info), find, [], info.index)
 
     def is_module(self, info: ClassInfo) -> bool:
         """True if the class is, or very likely is, an ``nn.Module``.
@@ -464,7 +461,7 @@ class Project:
             is_other = not outside or any(base.startswith(_NOT_MODULES) for base in outside)
             return not is_other and self.method(info, "forward") is not None
 
-        return bool(self._once(("module", info), find, False, info.index))
+        return self._once(("module", info), find, False, info.index)
 
 
 def _is_package(folder: Path) -> bool:

@@ -130,10 +130,10 @@ class ModuleIndex:
     ``*``, ``assigned`` the names that its top level assigns."""
 
     module: SourceModule
-    name: str = ""
-    is_package: bool = False
-    roots: tuple[str, ...] = ()
-    project: Resolver | None = field(default=None, repr=False)
+    name: str
+    is_package: bool
+    roots: tuple[str, ...]
+    project: Resolver = field(repr=False)
     imports: dict[str, str] = field(default_factory=dict)
     stars: list[str] = field(default_factory=list)
     assigned: set[str] = field(default_factory=set)
@@ -183,28 +183,25 @@ class ModuleIndex:
 
     def _through_star(self, name: str) -> str:
         known = name in self.functions or name in self.classes or name in self.assigned or name in BUILTINS
-        found = None if known or self.project is None else self.project.star(self, name)
+        found = None if known else self.project.star(self, name)
         if found is not None:
             self.imports[name] = found
         return found or name
 
     def class_named(self, dotted: str) -> ClassInfo | None:
         """The class of this file, or of one that the project holds, that goes by a dotted name."""
-        found = self.classes.get(dotted) or self._elsewhere(dotted)
+        found = self.classes.get(dotted) or self.project.find(dotted, self)
         return found if isinstance(found, ClassInfo) else None
 
     def function_named(self, dotted: str) -> FunctionInfo | None:
         """The function of this file, or of one that the project holds, that goes by a dotted name."""
-        found = self.functions.get(dotted) or self._elsewhere(dotted)
+        found = self.functions.get(dotted) or self.project.find(dotted, self)
         return found if isinstance(found, FunctionInfo) else None
 
     def global_named(self, dotted: str) -> GlobalName | None:
         """The name at the top level of this file, or of one that the project holds, that goes by a dotted name."""
-        found = GlobalName(self, dotted) if dotted in self.assigned else self._elsewhere(dotted)
+        found = GlobalName(self, dotted) if dotted in self.assigned else self.project.find(dotted, self)
         return found if isinstance(found, GlobalName) else None
-
-    def _elsewhere(self, dotted: str) -> Definition | None:
-        return self.project.find(dotted, self) if self.project is not None else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,11 +238,7 @@ def canonical(dotted: str) -> str:
 
 
 def build_index(
-    module: SourceModule,
-    name: str = "",
-    is_package: bool = False,
-    roots: tuple[str, ...] = (),
-    project: Resolver | None = None,
+    module: SourceModule, name: str, is_package: bool, roots: tuple[str, ...], project: Resolver
 ) -> ModuleIndex:
     """The index of a parsed file."""
     index = ModuleIndex(module, name, is_package, roots, project)

@@ -228,7 +228,7 @@ class RootFinder:
             named = {k.arg: k.value for k in keywords}
             target = call.args[0] if call.args else named.get("model", named.get("mod"))
             if dotted == EXPORT:
-                mode = Mode.EXPORT_STRICT if _is(named.get("strict"), True) else Mode.EXPORT
+                mode = Mode.EXPORT_STRICT if _is_true(named.get("strict")) else Mode.EXPORT
         elif (options := self._compiler(func, place)) is not None and call.args:
             target, keywords = call.args[0], [*options, *keywords]
         elif (
@@ -254,7 +254,7 @@ class RootFinder:
             text = ast.unparse(call)
             how = text if len(text) <= 40 else text[:39] + "…"
             self._add(index, call, how, keywords, mode, found)
-        if (mode is not None and mode.exports) or _is(_option(keywords, "disable"), True) or in_test:
+        if (mode is not None and mode.exports) or _is_true(_option(keywords, "disable")) or in_test:
             return
         at = {f"{index.module.display}:{call.lineno}"}
         if at <= self.roots.calls.known and not _is_own(target, found):
@@ -277,9 +277,9 @@ class RootFinder:
         mode: Mode | None,
         named: Sequence[_Named],
     ) -> None:
-        if _is(_option(keywords, "disable"), True):
+        if _is_true(_option(keywords, "disable")):
             return
-        if _is(_option(keywords, "fullgraph"), True) or _is(_option(keywords, "nopython"), True):
+        if _is_true(_option(keywords, "fullgraph")) or _is_true(_option(keywords, "nopython")):
             mode = mode or Mode.FULLGRAPH
         path = index.module.display
         for one in named:
@@ -339,13 +339,9 @@ class RootFinder:
                 if not makers and isinstance(func, ast.Attribute):
                     values = [(func.value, place)]
             case ast.Name(id=name):
-                values = [(one, place) for one in self._bound(name, place) if not reads(one, name)]
-                function = place.function
                 if any(self._asked_for(name, place)):
                     return None
-                if function is not None and not values and _argument(function, name) is not None:
-                    calls = self._calls_of(function)
-                    values = [(one, at) for call, at in calls if (one := _passed(call, function).get(name)) is not None]
+                values = self._values_of(name, place)
             case ast.Attribute(attr=name):
                 owners = [one for one in self.resolve(node.value, place) if isinstance(one, ClassInfo)]
                 if not owners:
@@ -597,12 +593,8 @@ class RootFinder:
             case ast.Call():
                 return place.index.dotted(node.func) not in _CONTAINERS
             case ast.Name(id=name):
-                values = [(one, place) for one in self._bound(name, place) if not reads(one, name)]
-                function = place.function
-                if not values and function is not None and _argument(function, name) is not None:
-                    calls = self._calls_of(function)
-                    values = [(one, at) for call, at in calls if (one := _passed(call, function).get(name)) is not None]
-                elif not values and function is not None:
+                values = self._values_of(name, place)
+                if not values and place.function is not None and _argument(place.function, name) is None:
                     around = self._around(place)
                     values = [(one, around) for one in self._bound(name, around)]
                 return deep < MOST_CALLS_DEEP and all(self._is_one(*one, deep + 1) for one in values)
@@ -613,8 +605,16 @@ class RootFinder:
     def passed_to(self, owner: ClassInfo, init: FunctionInfo, name: str) -> list[ClassInfo]:
         """The classes of what calls of a class in its own file pass for a parameter of ``__init__``."""
         calls = self._calls_by_name(owner.index).get(owner.qualname, [])
-        passed = [(value, place) for call, place in calls if (value := _passed(call, init).get(name)) is not None]
+        passed = _passed_by(calls, init, name)
         return [one for value, place in passed for one in self.resolve(value, place) if isinstance(one, ClassInfo)]
+
+    def _values_of(self, name: str, place: Spot) -> list[tuple[ast.expr, Spot]]:
+        """The values of a name in a place; of a parameter that is not bound again, those that calls pass."""
+        values = [(one, place) for one in self._bound(name, place) if not reads(one, name)]
+        function = place.function
+        if values or function is None or _argument(function, name) is None:
+            return values
+        return _passed_by(self._calls_of(function), function, name)
 
     def _callee(self, call: ast.Call, place: Spot) -> FunctionInfo | None:
         """The function of the project that a call names."""
@@ -683,6 +683,11 @@ def _passed(call: ast.Call, callee: FunctionInfo) -> dict[str, ast.expr]:
     return {name: value for name, value in pairs if not isinstance(value, ast.Constant)}
 
 
+def _passed_by(calls: Sequence[tuple[ast.Call, Spot]], callee: FunctionInfo, name: str) -> list[tuple[ast.expr, Spot]]:
+    """The expressions that calls pass to a parameter, each with where it stands."""
+    return [(one, place) for call, place in calls if (one := _passed(call, callee).get(name)) is not None]
+
+
 def _argument(function: FunctionInfo, name: str) -> ast.arg | None:
     given = function.node.args
     return next((a for a in (*given.posonlyargs, *given.args, *given.kwonlyargs) if a.arg == name), None)
@@ -723,5 +728,5 @@ def _option(keywords: Sequence[ast.keyword], name: str) -> ast.expr | None:
     return next((k.value for k in reversed(keywords) if k.arg == name), None)
 
 
-def _is(node: ast.expr | None, value: bool) -> bool:
-    return isinstance(node, ast.Constant) and node.value is value
+def _is_true(node: ast.expr | None) -> bool:
+    return isinstance(node, ast.Constant) and node.value is True

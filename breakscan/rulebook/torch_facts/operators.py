@@ -11,16 +11,22 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from breakscan.model.torch_versions import version_key
 
-def nearest(version: str, measured: Collection[str]) -> str:
-    """The version itself where it was measured, else the last one before it, else the first one after it."""
-    ordered = sorted(measured, key=_order)
-    before = [one for one in ordered if _order(one) <= _order(version)]
+_DATA = Path(__file__).parent / "data"
+
+
+def measured(version: str, folder: str = "") -> Any:
+    """The facts of a version in a folder of the data; where it was not measured, those of the nearest version."""
+    files = {path.stem: path for path in (_DATA / folder).glob("*.json")}
+    return json.loads(files[nearest(version, files)].read_text(encoding="utf-8"))
+
+
+def nearest(version: str, known: Iterable[str]) -> str:
+    """The version itself where it is known, else the last one before it, else the first one after it."""
+    ordered = sorted(known, key=version_key)
+    before = [one for one in ordered if version_key(one) <= version_key(version)]
     return before[-1] if before else ordered[0]
-
-
-def _order(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split(".") if part.isdigit())
 
 
 KINDS = "nst"
@@ -46,7 +52,6 @@ DTYPES = (
     *("float16", "bfloat16", "float32", "float64", "complex64", "complex128"),
 )
 """The dtypes that are measured, by their names in ``torch``."""
-_DATA = Path(__file__).parent / "data"
 
 
 class Often(Enum):
@@ -159,17 +164,6 @@ def operator(version: str, name: str) -> Operator | None:
     return table.get(name) or table.get(name.removeprefix("Tensor."))
 
 
-@cache
-def measured_versions() -> frozenset[str]:
-    """The torch versions whose operators were measured."""
-    return frozenset(path.stem for path in (_DATA / "operators").glob("*.json"))
-
-
-def names(version: str) -> frozenset[str]:
-    """Every name that :func:`operator` knows."""
-    return frozenset(_table(version).rows)
-
-
 class _Table:
     """The file of one version; an :class:`Operator` is made on demand."""
 
@@ -217,8 +211,5 @@ def _happens(often: Often | None, never_in: frozenset[str] | None, forms: Collec
 @cache
 def _table(version: str) -> _Table:
     """The table that answers for a version."""
-    measured = nearest(version, measured_versions())
-    if measured != version:
-        return _table(measured)
-    data = json.loads((_DATA / "operators" / f"{version}.json").read_text(encoding="utf-8"))
+    data = measured(version, "operators")
     return _Table(data["columns"], data["operators"])

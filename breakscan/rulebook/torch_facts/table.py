@@ -6,17 +6,14 @@ The tables about NumPy are measured: ``tools/measure_numpy.py`` and ``tools/meas
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
-from pathlib import Path
 from typing import TypeVar
 
-from breakscan.rulebook.torch_facts.operators import Operator, nearest, operator
+from breakscan.rulebook.torch_facts.operators import Operator, measured, operator
 
 T = TypeVar("T")
-_DATA = Path(__file__).parent / "data"
 
 FLOAT_IN_PRACTICE = frozenset({"linear", "conv1d", "conv2d", "conv3d"})
 """Functions that also take ints, but rarely get them."""
@@ -90,8 +87,8 @@ class TorchApi:
         return operator(self.version, name)
 
     def numpy(self, name: str) -> NumpyFunction | None:
-        """The treatment of ``numpy.<name>``, see :func:`.numpy_function`."""
-        return numpy_function(self.version, name)
+        """The treatment of ``numpy.<name>``; methods of arrays are ``ndarray.<name>``."""
+        return _numpy(self.version).get(name)
 
     @property
     def skipped(self) -> Skipped:
@@ -107,8 +104,6 @@ KEEPS_DIMENSIONS = frozenset({"dim", "axis", "keepdim", "keepdims", "reduction",
 """Arguments without which a function of ``TorchApi.whole`` gives a 0-d result."""
 SETS_THE_REDUCTION = frozenset({"reduce", "reduction", "size_average"})
 """Those that are arguments and attributes of loss modules too."""
-REDUCES = frozenset({"mean", "sum"})
-"""The values of ``reduction`` with which a loss is 0-d."""
 
 _LETTERS = {"float": 0, "int": 1, "bool": 2}
 _CLASSES = {"f": "float", "i": "int", "b": "bool"}
@@ -124,9 +119,7 @@ def _class_in(pattern: str, given: str | None) -> str | None:
 @cache
 def load_api(version: str) -> TorchApi:
     """The facts of a version such as ``2.13``; where it has no table, those of the nearest version before it."""
-    folder = _DATA
-    version = nearest(version, {path.stem for path in folder.glob("*.json")})
-    data = json.loads((folder / f"{version}.json").read_text(encoding="utf-8"))
+    data = measured(version)
     functions = {f"torch.{name}": kind for name, kind in _by_name(data["functions"]).items()}
     for namespace, kinds in {**data["namespaces"], "nn.functional": data["functional"]}.items():
         functions |= {f"torch.{namespace}.{name}": kind for name, kind in _by_name(kinds).items()}
@@ -203,15 +196,9 @@ class NumpyFunction:
         return _CLASSES.get(letters.pop()) if len(letters) == 1 else None
 
 
-def numpy_function(version: str, name: str) -> NumpyFunction | None:
-    """The treatment of ``numpy.<name>`` by a version such as ``2.13``; methods of arrays are ``ndarray.<name>``."""
-    return _table(version).get(name)
-
-
 @cache
-def _table(version: str) -> dict[str, NumpyFunction]:
-    measured = nearest(version, {path.stem for path in (_DATA / "numpy").glob("*.json")})
-    groups = json.loads((_DATA / "numpy" / f"{measured}.json").read_text(encoding="utf-8"))
+def _numpy(version: str) -> dict[str, NumpyFunction]:
+    groups = measured(version, "numpy")
     return {name: function for text, names in groups.items() for function in [_parsed(text)] for name in names.split()}
 
 
@@ -245,8 +232,7 @@ class Skipped:
 @cache
 def skipped(version: str) -> Skipped:
     """The names that a version such as ``2.13`` does not trace."""
-    name = nearest(version, {path.stem for path in (_DATA / "skipped").glob("*.json")})
-    data = json.loads((_DATA / "skipped" / f"{name}.json").read_text(encoding="utf-8"))
+    data = measured(version, "skipped")
     called = data["called"]
     packages = frozenset(name.partition(".")[0] for name in called)
     return Skipped(frozenset(data["packages"]), frozenset(data["names"]), called, packages)
