@@ -102,26 +102,20 @@ def repair_file(
     the settings for true. ``findings`` are those of ``check`` in the file, if it has been checked without observations.
     ``text`` is its Python text, where there is no file to be written.
     """
-    display = display_path(path, Path.cwd())
-    data = b""
-    try:
-        if text is None:
-            data = read_source(path, display)
-        before = python_text(data, path, display) if text is None else text
-    except SourceProblem as problem:
-        return FileRepair(path, display, data, "", "", "", errors=(problem.error,))
-    own = settings.of(path)
-    planner = _Planner(path, display, before, roots, load_library(own.rule_folders), wanted)
+    display, own = display_path(path, Path.cwd()), settings.of(path)
     studies = studies or Studies(settings, [path])
-    if (reason := _why_generated(before)) is not None:
-        try:
+    try:
+        data = read_source(path, display) if text is None else b""
+        before = python_text(data, path, display) if text is None else text
+        planner = _Planner(path, display, data, before, roots, load_library(own.rule_folders), wanted)
+        if (reason := _why_generated(before)) is not None:
             found = studies.study(path, before, roots).findings if findings is None else findings
-        except SourceProblem as problem:
-            return FileRepair(path, display, data, "", "", "", errors=(problem.error,))
-        return planner.declined(data, found, reason)
+            return planner.declined(found, reason)
+    except SourceProblem as problem:
+        return FileRepair(path, display, errors=(problem.error,))
     if observed is None and own.observations is not None:
         observed = Studies(settings, [path], Checker(settings, observing=True))
-    return planner.run(data, studies, observed, findings or ())
+    return planner.run(studies, observed, findings or ())
 
 
 _GENERATED = re.compile(r"\bauto(?:matically |-)?generated\b(?: from (?P<source>[\w./\\-]+\w))?", re.IGNORECASE)
@@ -143,6 +137,7 @@ def _why_generated(text: str) -> str | None:
 class _Planner:
     path: Path
     display: str
+    data: bytes
     before: str
     roots: Sequence[Path]
     library: Library
@@ -151,31 +146,27 @@ class _Planner:
     """Rewrites that were tried and did not help, with the reason."""
     in_vain: dict[tuple[str, Site, str], str] = field(default_factory=dict)
     """Edits that help nothing in the end, by rule, site before any edit and rewrite, with the reason."""
-    studies: Studies | None = None
+    studies: Studies = field(init=False)
     from_recording: bool = False
     """True if ``studies`` take the values of a recorded run for true: then every edit assumes them."""
-    applied: list[Applied] = field(default_factory=list)
     left: dict[tuple[str, Site], Refused] = field(default_factory=dict)
     """The findings that stay in this pass, without reasons where no rewrite is known."""
     known: set[tuple[str, Site]] = field(default_factory=set)
     """The findings of the facts that edits rest on, in the text as it is: ``check`` may have more."""
 
-    def __post_init__(self) -> None:
-        self._start()
-
     def _start(self) -> None:
         """Begins with the text before any edit: ``lines`` are the origins of the lines of the current text, ``safe``
         is the text with the safe edits alone."""
-        self.applied, self.left = [], {}
+        self.applied: list[Applied] = []
+        self.left = {}
         self.lines, self.safe = SourceMap.unchanged(self.before), self.before
 
-    def run(
-        self, data: bytes, studies: Studies, observed: Studies | None, findings: Sequence[Finding] = ()
-    ) -> FileRepair:
+    def run(self, studies: Studies, observed: Studies | None, findings: Sequence[Finding]) -> FileRepair:
         """The repair of the file by the code alone, then with the values of a recorded run.  ``findings`` are those of
         ``check``: each gets an outcome."""
         errors: dict[SourceError, None] = {}
         while True:
+            self._start()
             text: str = self.before
             stay: dict[tuple[str, Site], Refused] = {}
             for these in (studies, observed):
@@ -190,12 +181,11 @@ class _Planner:
             if self.in_vain.keys() >= in_vain.keys():
                 break
             self.in_vain |= in_vain
-            self._start()
         guessed = [] if errors else [one for one in findings if (one.rule, one.site) not in self.known]
         self._decline(guessed, GUESSED)
         fixed = {(one.finding.rule, one.finding.site) for one in self.applied}
         left = [one for key, one in (stay | self.left).items() if key not in fixed]
-        return self._repair(data, text, left, [error for error in errors if error.path == self.display])
+        return self._repair(text, left, [error for error in errors if error.path == self.display])
 
     def _in_vain(self, stay: Iterable[Refused]) -> dict[tuple[str, Site, str], str]:
         """Returns the edits that help nothing, because their line, or for those that are for the compiler alone their
@@ -215,18 +205,17 @@ class _Planner:
                     in_vain[own.rule, own.site, one.rewrite] = reason
         return in_vain
 
-    def declined(self, data: bytes, findings: Sequence[Finding], reason: str) -> FileRepair:
+    def declined(self, findings: Sequence[Finding], reason: str) -> FileRepair:
         """The repair of a file in which every rewrite declines for the same reason."""
+        self._start()
         self._decline(findings, reason)
-        return self._repair(data, self.before, [*self.left.values()])
+        return self._repair(self.before, [*self.left.values()])
 
-    def _repair(
-        self, data: bytes, text: str, stay: Sequence[Refused], errors: Sequence[SourceError] = ()
-    ) -> FileRepair:
+    def _repair(self, text: str, stay: Sequence[Refused], errors: Sequence[SourceError] = ()) -> FileRepair:
         applied = sorted(self.applied, key=lambda one: place_of(one.finding))
         refused = tuple(one for one in stay if one.reasons)
         without = tuple(one.finding for one in stay if not one.reasons)
-        texts = data, self.before, self.safe, text
+        texts = self.data, self.before, self.safe, text
         return FileRepair(self.path, self.display, *texts, tuple(applied), refused, without, tuple(errors), self.lines)
 
     def _decline(self, findings: Sequence[Finding], reason: str) -> None:
@@ -244,7 +233,7 @@ class _Planner:
 
     def _rounds(self, text: str) -> tuple[str, Sequence[SourceError]]:
         try:
-            seen = self._study(text)
+            seen = self.studies.study(self.path, text, self.roots)
             if text == self.before:
                 self.known |= {(one.rule, one.site) for one in seen.findings}
             tree: FileTree | None = None
@@ -268,10 +257,6 @@ class _Planner:
         except ValueError as error:
             return text, [SourceError(self.display, 1, 1, f"cannot be rewritten: {error}")]
         return text, seen.errors
-
-    def _study(self, text: str) -> Study:
-        assert self.studies is not None
-        return self.studies.study(self.path, text, self.roots)
 
     # -- a round ------------------------------------------------------------------------------------------------
 
@@ -374,7 +359,7 @@ class _Planner:
                 elif not _compiles(text):
                     useless = dict.fromkeys(range(len(chosen)), INVALID)
                 else:
-                    after = self._study(text)
+                    after = self.studies.study(self.path, text, self.roots)
                     useless = _useless(seen, after, chosen)
             except (SourceProblem, cst.ParserSyntaxError):
                 useless = dict.fromkeys(range(len(chosen)), INVALID)

@@ -99,7 +99,7 @@ def _repairs(
 def _died(task: Task) -> FileRepair:
     path, display = task[0], display_path(task[0], Path.cwd())
     message = "cannot be rewritten: the process died over it, a bug in breakscan or Python: please report it"
-    return FileRepair(path, display, b"", "", "", "", errors=(SourceError(display, 1, 1, message),))
+    return FileRepair(path, display, errors=(SourceError(display, 1, 1, message),))
 
 
 class _Planned:

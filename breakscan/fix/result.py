@@ -141,10 +141,10 @@ class FileRepair:
 
     path: Path
     display: str
-    data: bytes
-    before: str
-    safe: str
-    after: str
+    data: bytes = b""
+    before: str = ""
+    safe: str = ""
+    after: str = ""
     applied: tuple[Applied, ...] = ()
     refused: tuple[Refused, ...] = ()
     without: tuple[Finding, ...] = ()

@@ -57,16 +57,10 @@ def rewrite(context: RewriteContext) -> Edit:
 
 def _guard_of(context: RewriteContext) -> cst.If:
     """The ``if`` whose test is at the site and that then raises.  Declines if there is none."""
-    child = context.node
-    for above in context.around():
-        if isinstance(above, cst.If):
-            if child is not above.test or not any(isinstance(one, cst.Raise) for one in walk(above.body)):
-                break
-            return above
-        if isinstance(above, cst.BaseSmallStatement | cst.BaseCompoundStatement | cst.Lambda):
-            break
-        child = above
-    raise OtherForm("this is not the test of an `if` that raises")
+    guard = context.tested_by(cst.If)
+    if guard is None or not any(isinstance(one, cst.Raise) for one in walk(guard.body)):
+        raise OtherForm("this is not the test of an `if` that raises")
+    return guard
 
 
 _ASSIGNMENT = m.SimpleStatementLine(body=[m.Assign(targets=[m.AssignTarget(m.Name())])])

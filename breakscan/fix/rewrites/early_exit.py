@@ -29,8 +29,8 @@ _READS = frozenset({"item", "bool", "int", "cpu"})
 
 def rewrite(context: RewriteContext) -> Edit:
     """The same ``if``, whose test compiled code does not make."""
-    branch = context.enclosing(cst.If)
-    if branch is None or not any(one is branch.test for one in (context.node, *context.around())):
+    branch = context.tested_by(cst.If)
+    if branch is None:
         raise OtherForm("this is not the test of an `if`")
     if branch.orelse is not None or isinstance(context.parent(branch), cst.If):
         raise OtherForm("the `if` has another branch")

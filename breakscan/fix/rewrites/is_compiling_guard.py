@@ -6,7 +6,7 @@ printed line and a log record are safe to skip if their arguments have no side e
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import libcst as cst
 
@@ -33,37 +33,30 @@ def rewrite(context: RewriteContext) -> Edit:
         raise Declined(f"the result of `{call}` is used, or the call shares its line")
     run = _neighbours(context, line)
     for one in run:
-        if (reason := _why_missed_in(context, one)) is not None:
+        if (reason := _reason_in(context, one, why_missed)) is not None:
             raise Declined(f"compiled code would skip it, and {reason}")
     if len(run) == 1 and breaking(context, (block := block_of(context, line))[:-1]) is not None:
         run = block
     test = _skipped_test(context, run)
-    return _silent(context, _under_guard(context, run), run, [] if test is None else [test])
-
-
-def _silent(
-    context: RewriteContext,
-    replace: Mapping[cst.CSTNode, Replacement],
-    statements: Sequence[cst.CSTNode],
-    tests: Sequence[cst.CSTNode],
-) -> Edit:
-    """An edit with which compiled code skips reports, and the tests above them."""
-    reasons = [*(why_shown(context, one) for one in tests), *(_why_in_arguments(context, one) for one in statements)]
+    reasons = [why_shown(context, test)] if test is not None else []
+    reasons += [_reason_in(context, one, why_shown) for one in run]
     differences = [differs(f"{one}, and compiled code skips it", Effect.STATE) for one in reasons if one][:1]
-    if differences or is_caught(context, statements[0]) or not all(_prints_or_logs(context, one) for one in statements):
+    if differences or is_caught(context, run[0]) or not all(_prints_or_logs(context, one) for one in run):
         differences.insert(0, _SILENT)
-    return Edit(replace, differences)
+    return Edit(_under_guard(context, run), differences)
 
 
-def _why_in_arguments(context: RewriteContext, statement: cst.CSTNode) -> str | None:
-    """The reason why the arguments of the calls in a line may have side effects; None if they have none."""
-    calls = [one.value for one in getattr(statement, "body", ()) if isinstance(one, cst.Expr)]
+def _reason_in(
+    context: RewriteContext, line: cst.CSTNode, why: Callable[[RewriteContext, cst.CSTNode], str | None]
+) -> str | None:
+    """The first reason that ``why`` has for an argument of the calls in a line."""
+    calls = [one.value for one in getattr(line, "body", ()) if isinstance(one, cst.Expr)]
     args = [arg for call in calls if isinstance(call, cst.Call) for arg in call.args]
-    return next(filter(None, (why_shown(context, arg) for arg in args)), None)
+    return next(filter(None, (why(context, arg) for arg in args)), None)
 
 
 def _is_plain(context: RewriteContext, statement: cst.CSTNode) -> bool:
-    return _prints_or_logs(context, statement) and _why_in_arguments(context, statement) is None
+    return _prints_or_logs(context, statement) and _reason_in(context, statement, why_shown) is None
 
 
 def _prints_or_logs(context: RewriteContext, statement: cst.CSTNode) -> bool:
@@ -80,14 +73,6 @@ def _reports(context: RewriteContext, statement: cst.CSTNode) -> bool:
     )
 
 
-def _why_missed_in(context: RewriteContext, line: cst.CSTNode) -> str | None:
-    for small in cst.ensure_type(line, cst.SimpleStatementLine).body:
-        for arg in cst.ensure_type(cst.ensure_type(small, cst.Expr).value, cst.Call).args:
-            if (reason := why_missed(context, arg)) is not None:
-                return reason
-    return None
-
-
 def _neighbours(context: RewriteContext, line: cst.SimpleStatementLine) -> list[Statement]:
     """The reporting statements directly before and after a statement, including itself."""
     body, position = context.siblings(line)
@@ -96,7 +81,7 @@ def _neighbours(context: RewriteContext, line: cst.SimpleStatementLine) -> list[
     is_plain = _is_plain(context, line)
 
     def joins(one: cst.BaseStatement) -> bool:
-        may_be_skipped = _reports(context, one) and _why_missed_in(context, one) is None
+        may_be_skipped = _reports(context, one) and _reason_in(context, one, why_missed) is None
         return may_be_skipped and _is_plain(context, one) is is_plain
 
     while first > 0 and joins(body[first - 1]):

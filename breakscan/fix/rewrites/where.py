@@ -373,17 +373,12 @@ class Side:
 
 def _branch_of(context: RewriteContext) -> cst.If | cst.IfExp:
     """The ``if`` or conditional expression whose test is at the site.  Declines if there is none."""
-    child = context.node
-    if isinstance(child, cst.If | cst.IfExp):
-        # No node spans a test with its parentheses.
-        return child
-    for above in context.around():
-        if isinstance(above, cst.If | cst.IfExp) and above.test is child:
-            return above
-        if isinstance(above, cst.BaseStatement | cst.BaseSmallStatement):
-            break
-        child = above
-    raise OtherForm("this is not the test of an `if` or a conditional expression")
+    if isinstance(context.node, cst.If | cst.IfExp):
+        return context.node  # no node spans a test with its parentheses
+    branch = context.tested_by(cst.If, cst.IfExp)
+    if branch is None:
+        raise OtherForm("this is not the test of an `if` or a conditional expression")
+    return branch
 
 
 def _read_side(body: Sequence[cst.BaseStatement], context: RewriteContext, where: str = "one side") -> Side:

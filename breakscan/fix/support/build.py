@@ -6,7 +6,15 @@ from collections.abc import Sequence
 
 import libcst as cst
 
-_NEGATED: dict[type[cst.BaseCompOp], cst.BaseCompOp] = {cst.Equal: cst.NotEqual(), cst.NotEqual: cst.Equal()}
+OPPOSITE: dict[type[cst.BaseCompOp], cst.BaseCompOp] = {
+    cst.Equal: cst.NotEqual(),
+    cst.NotEqual: cst.Equal(),
+    cst.Is: cst.IsNot(),
+    cst.IsNot: cst.Is(),
+    cst.In: cst.NotIn(),
+    cst.NotIn: cst.In(),
+}
+"""The operator of a comparison that is true where another is false, also for NaN: the orderings have none."""
 AUGMENTED: dict[type[cst.BaseAugOp], cst.BaseBinaryOp] = {
     cst.AddAssign: cst.Add(),
     cst.SubtractAssign: cst.Subtract(),
@@ -79,7 +87,7 @@ def inverted(test: cst.BaseExpression) -> cst.BaseExpression:
     if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.BitInvert | cst.Not):
         return copied(test.expression)
     if isinstance(test, cst.Comparison) and len(test.comparisons) == 1:
-        other = _NEGATED.get(type(test.comparisons[0].operator))
+        other = OPPOSITE.get(type(test.comparisons[0].operator))
         if other is not None:
             return compared(test.left, other, test.comparisons[0].comparator)
     return cst.UnaryOperation(cst.BitInvert(), operand(test))

@@ -16,6 +16,7 @@ from breakscan.model.facts import UNKNOWN, Fact, FileFacts, Span
 from breakscan.model.findings import Finding, Site
 
 Node = TypeVar("Node", bound=cst.CSTNode)
+Tested = TypeVar("Tested", bound=cst.If | cst.IfExp)
 Function = cst.FunctionDef | cst.Lambda
 Statement = cst.BaseCompoundStatement | cst.SimpleStatementLine
 Replacement = cst.CSTNode | Sequence[cst.BaseStatement] | None
@@ -150,6 +151,17 @@ class RewriteContext:
                 return one
             if isinstance(one, cst.FunctionDef | cst.Lambda | cst.ClassDef) and one is not start:
                 return None
+        return None
+
+    def tested_by(self, *kinds: type[Tested]) -> Tested | None:
+        """The ``if`` or conditional expression whose test the site is in."""
+        child = self.node
+        for above in self.around():
+            if isinstance(above, kinds) and above.test is child:
+                return above
+            if isinstance(above, cst.BaseSmallStatement | cst.BaseStatement | cst.Lambda):
+                break
+            child = above
         return None
 
     @property

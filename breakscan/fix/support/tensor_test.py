@@ -76,22 +76,12 @@ def not_python(test: cst.BaseExpression) -> cst.BaseExpression:
         return build.copied(test.expression)
     if isinstance(test, cst.Comparison) and len(test.comparisons) == 1:
         target = test.comparisons[0]
-        other = _OPPOSITE.get(type(target.operator))
+        other = build.OPPOSITE.get(type(target.operator))
         if other is not None:
             opposite = cst.ComparisonTarget(other.deep_clone(), build.copied(target.comparator))
             return cst.Comparison(build.copied(test.left), [opposite])
     inner = build.copied(test) if isinstance(test, cst.Comparison) else build.operand(test)
     return cst.UnaryOperation(cst.Not(), inner)
-
-
-_OPPOSITE: dict[type[cst.BaseCompOp], cst.BaseCompOp] = {
-    cst.Equal: cst.NotEqual(),
-    cst.NotEqual: cst.Equal(),
-    cst.Is: cst.IsNot(),
-    cst.IsNot: cst.Is(),
-    cst.In: cst.NotIn(),
-    cst.NotIn: cst.In(),
-}
 
 
 class _Reader:
