@@ -101,15 +101,11 @@ def _argument_matches(arguments: tuple[Argument, ...], wanted: ArgumentPattern) 
 
 
 def _given(arguments: tuple[Argument, ...], wanted: ArgumentPattern) -> Argument | None:
-    return next(
-        (
-            a
-            for a in arguments
-            if (wanted.index is not None and a.index == wanted.index)
-            or (wanted.name is not None and a.name == wanted.name)
-        ),
-        None,
-    )
+    for one in arguments:
+        is_there = wanted.index is not None and one.index == wanted.index
+        if is_there or (wanted.name is not None and one.name == wanted.name):
+            return one
+    return None
 
 
 def argument_conditions(event: Event, pattern: EventPattern) -> list[Condition]:

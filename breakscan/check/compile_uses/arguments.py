@@ -369,19 +369,14 @@ def growing_lists(made: ClassInfo | None) -> set[str]:
     """The attributes with a list that ``__init__`` makes, methods append to, and nothing in the file empties."""
     start = made.methods.get("__init__") if made is not None else None
     # A base in another file may empty it.
-    if (
-        made is None
-        or start is None
-        or not all(b in made.index.classes or b.startswith("torch.nn.") for b in made.bases)
-    ):
-        return set()
-    first = set(start.own_nodes)
+    is_whole = made is None or all(b in made.index.classes or b.startswith("torch.nn.") for b in made.bases)
+    first = set(start.own_nodes) if start is not None and is_whole else set()
     stored = [n for n in first if isinstance(n, ast.Assign | ast.AnnAssign) and isinstance(n.value, ast.List)]
     lists = {getattr(t, "attr", "") for n in stored for t in (n.targets if isinstance(n, ast.Assign) else [n.target])}
-    own = set(walk(made.node)) if lists else set()
-    nodes = (
-        [n for n in walk(made.index.tree) if n in own or not is_name(getattr(n, "value", n), "self")] if lists else ()
-    )
+    if made is None or not lists:
+        return set()
+    own = set(walk(made.node))
+    nodes = [n for n in walk(made.index.tree) if n in own or not is_name(getattr(n, "value", n), "self")]
     changed = [n.value for n in nodes if isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Del)]
     changed += [n for n in nodes if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store) and n not in first]
     known = set(nodes)

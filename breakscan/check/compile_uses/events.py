@@ -298,22 +298,20 @@ def compile_events(program: Program, compiled: set[FunctionInfo]) -> Iterator[tu
     ``compiled`` are the functions in a region.
     """
     for found in _found(program, compiled):
-        yield (
-            found.function,
-            Event(
-                found.kind,
-                *span(program.module, found.node),
-                form=found.form,
-                callee=found.callee,
-                attribute=found.name,
-                operands=found.operands,
-                arguments=found.arguments,
-                place=found.place,
-                in_region=found.in_region,
-                conditions=(found.condition,) if found.condition else (),
-                text=text_of(program.module, found.node),
-            ),
+        event = Event(
+            found.kind,
+            *span(program.module, found.node),
+            form=found.form,
+            callee=found.callee,
+            attribute=found.name,
+            operands=found.operands,
+            arguments=found.arguments,
+            place=found.place,
+            in_region=found.in_region,
+            conditions=(found.condition,) if found.condition else (),
+            text=text_of(program.module, found.node),
         )
+        yield found.function, event
 
 
 def _found(program: Program, compiled: set[FunctionInfo]) -> Iterator[Found]:

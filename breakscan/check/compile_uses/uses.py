@@ -357,14 +357,10 @@ class Survey:
     def hit(self, node: ast.expr, scope: Scope, line: int) -> Hit | None:
         """The compiled thing that a name or an attribute of ``self`` refers to at a line of a scope."""
         if isinstance(node, ast.Attribute):
-            if not is_name(node.value, "self"):
-                return None
             owner = scope.owner or (scope.parent.owner if scope.parent else None)
-            return (
-                self._hit_among(self.attribute_bindings(owner, node.attr), line, of_name=False)
-                if owner is not None
-                else None
-            )
+            if owner is None or not is_name(node.value, "self"):
+                return None
+            return self._hit_among(self.attribute_bindings(owner, node.attr), line, of_name=False)
         if not isinstance(node, ast.Name):
             return None
         where = self._scope_of(node.id, scope)

@@ -301,11 +301,8 @@ def _compare_pair(frame: Frame, node: ast.Compare, op: ast.cmpop, left: av.Value
     known = of_numbers(left, right)
     if known is not None:
         return known
-    return (
-        av.UNKNOWN
-        if isinstance(left, av.Unknown | av.Namespace) or isinstance(right, av.Unknown | av.Namespace)
-        else av.CONSTANT
-    )
+    is_open = isinstance(left, av.Unknown | av.Namespace) or isinstance(right, av.Unknown | av.Namespace)
+    return av.UNKNOWN if is_open else av.CONSTANT
 
 
 def _compare_elements(frame: Frame, node: ast.Compare, op: ast.cmpop, left: av.Value, right: av.Value) -> None:

@@ -199,9 +199,8 @@ def _result(frame: Frame, node: ast.Call, name: str, first: av.Value, arguments:
         case "list" | "tuple" | "set" | "sorted" | "reversed" | "iter":
             if not arguments.positional:
                 return av.Container(keys=tuple(arguments.named.items()))
-            return (
-                first if isinstance(first, av.Container) and not first.mapping else av.container_of(av.iterated(first))
-            )
+            is_list = isinstance(first, av.Container) and not first.mapping
+            return first if is_list else av.container_of(av.iterated(first))
         case "dict":
             if not arguments.positional:
                 return av.Container(keys=tuple(arguments.named.items()), mapping=True)
@@ -233,11 +232,8 @@ def _result(frame: Frame, node: ast.Call, name: str, first: av.Value, arguments:
             return first
         case "any" | "all":
             inside = av.item_of(first)
-            return (
-                av.TensorNumber(inside.sure)
-                if isinstance(first, av.Tensor) or isinstance(inside, av.Tensor)
-                else av.CONSTANT
-            )
+            is_read = isinstance(first, av.Tensor) or isinstance(inside, av.Tensor)
+            return av.TensorNumber(inside.sure) if is_read else av.CONSTANT
         case "str" | "repr" | "isinstance" | "issubclass" | "hasattr" | "callable" | "id" | "print":
             return av.CONSTANT
         case "type":

@@ -353,15 +353,14 @@ def _register(frame: Frame, node: ast.Call, owner: ClassInfo, method: str, argum
     frame.program.attributes.store(owner, name, known)
 
 
+_ADD = frozenset({"append", "add", "insert", "extend", "update"})
+
+
 def _container_method(
     frame: Frame, node: ast.Call, owner: av.Container, name: str, arguments: av.Arguments
 ) -> av.Value:
     func = node.func
-    if (
-        name in ("append", "add", "insert", "extend", "update")
-        and arguments.positional
-        and isinstance(func, ast.Attribute)
-    ):
+    if name in _ADD and arguments.positional and isinstance(func, ast.Attribute):
         added = arguments.positional[-1]
         added = av.item_of(added) if name in ("extend", "update") else added
         if isinstance(func.value, ast.Name):
@@ -399,11 +398,8 @@ def _named(frame: Frame, node: ast.Call, dotted: str, arguments: av.Arguments) -
         emit_call(frame, node, dotted, arguments, av.Sure.CERTAIN)
         if node.args and _is_iterator(frame, node.args[0]):
             frame.emit(EventKind.CALL, node, form="iterator", callee=dotted)
-        return (
-            av.TensorNumber(sure)
-            if any(isinstance(v, av.Tensor | av.TensorNumber) for v in arguments.values())
-            else av.CONSTANT
-        )
+        is_read = any(isinstance(v, av.Tensor | av.TensorNumber) for v in arguments.values())
+        return av.TensorNumber(sure) if is_read else av.CONSTANT
     if dotted == "copy.copy" and arguments.positional:
         copied = call_own_method(frame, node, arguments.positional[0], "__copy__")
         if copied is not None:

@@ -286,11 +286,9 @@ def _part(frame: Frame, owner: av.Tensor, indices: list[ast.expr], values: list[
         return make(owner.sure, owner.dtype, owner.zero_dim, owner.one_dim)
     single = owner.one_dim and len(indices) == 1
     sliced = single and isinstance(indices[0], ast.Slice)
-    is_number = (
-        values[0].zero_dim is True if isinstance(values[0], av.Tensor) else isinstance(values[0], av.PythonValue)
-    )
-    number = single and not sliced and is_number
     index = values[0]
+    is_number = index.zero_dim is True if isinstance(index, av.Tensor) else isinstance(index, av.PythonValue)
+    number = single and not sliced and is_number
     selected = single and isinstance(index, av.Tensor) and (index.one_dim or (index.dtype == "bool" and not number))
     part = make(owner.sure, owner.dtype, True if number else None, sliced or selected)
     if taken_by_data(frame, owner, indices, values):

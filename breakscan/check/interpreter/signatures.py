@@ -302,12 +302,8 @@ def _is_known_container(value: av.Value) -> bool:
 def _container_as_declared(value: av.Value, base: av.Container, name: str) -> av.Value:
     if isinstance(value, av.Constant | av.Tensor):
         return base
-    if (
-        isinstance(value, av.Container)
-        and not value.elements
-        and not value.keys
-        and isinstance(av.item_of(value), av.Unknown)
-    ):
+    is_open = isinstance(value, av.Container) and not value.elements and not value.keys
+    if is_open and isinstance(av.item_of(value), av.Unknown):
         return base
     if base.elements and all(isinstance(v, av.Constant) for v in base.elements):
         elements = av.elements_of(value) or ()

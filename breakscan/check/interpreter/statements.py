@@ -381,11 +381,8 @@ def returned_value(frame: Frame, reaches_end: bool) -> av.Value:
     """The value that the function returns, over all paths."""
     values = [*frame.returned, *([av.NONE] if reaches_end else [])]
     result = av.join_all(values) if values else av.CONSTANT
-    if (
-        isinstance(result, av.Tensor)
-        and not result.optional
-        and any(av.literal_of(value) is not None for value in values)
-    ):
+    has_literal = any(av.literal_of(value) is not None for value in values)
+    if isinstance(result, av.Tensor) and not result.optional and has_literal:
         name = frame.function.name if frame.function is not None else ""
         return replace(result, optional=Condition(ConditionKind.RETURNS_TENSOR, name))
     return result

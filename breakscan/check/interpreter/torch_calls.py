@@ -312,11 +312,8 @@ def _dtype_of_result(
         return inherit
     if name.rpartition(".")[2] in api.FLOAT_IN_PRACTICE:
         return "float"
-    if (
-        name in frame.api.broadcasts
-        and not first_alone
-        and any(isinstance(value, av.Tensor) and value.dtype == "float" for value in values)
-    ):
+    has_float = any(isinstance(value, av.Tensor) and value.dtype == "float" for value in values)
+    if name in frame.api.broadcasts and not first_alone and has_float:
         inherit = "float"
     return frame.api.dtype_class(name, inherit)
 

@@ -83,11 +83,8 @@ def find_entries(project: Project, index: ModuleIndex, regions: str, mode: Mode)
         return roots, known
     if regions == "all":
         return _unique([*roots, *_everything(project, index), *_inherited(project, index)], mode), known
-    methods = (
-        (project.method(owner, "forward"), owner) for owner in index.classes.values() if project.is_module(owner)
-    )
-    forwards = (_assumed(method, Assumption.FORWARD, owner) for method, owner in methods if method is not None)
-    found = _unique(forwards, mode)
+    modules = {owner: project.method(owner, "forward") for owner in index.classes.values() if project.is_module(owner)}
+    found = _unique((_assumed(method, Assumption.FORWARD, owner) for owner, method in modules.items() if method), mode)
     if regions == "modules":
         return found, known
     assumed = [

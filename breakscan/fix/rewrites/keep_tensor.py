@@ -192,12 +192,8 @@ class Uses:
             raise Declined(f"`{self.context.code(above)}` may give a different result with a tensor")
         if self.context.fact(other).is_tensor:
             return
-        kind = self.context.fact(other).kind
-        if (
-            self.text not in self.context.code(other)
-            and not is_number(self.context, other)
-            and (kind not in ("constant", "shape") or self.dtype in ("int", "bool"))
-        ):
+        is_plain = self.context.fact(other).kind in ("constant", "shape") and self.dtype not in ("int", "bool")
+        if self.text not in self.context.code(other) and not is_number(self.context, other) and not is_plain:
             raise Declined(f"the other operand, `{self.context.code(other)}`, is not known to be a tensor or a number")
         self.dtype = "float" if isinstance(above.operator, cst.Divide) else self.dtype
         self.follow(above)
@@ -259,10 +255,8 @@ class Uses:
             self.follow(one)
 
     def _in_augmented(self, above: cst.AugAssign) -> None:
-        if (
-            not self.context.fact(above.target).is_tensor
-            and not self.context.fact(defined(self.context, above.target)).is_tensor
-        ):
+        places = above.target, defined(self.context, above.target)
+        if not any(self.context.fact(one).is_tensor for one in places):
             raise Declined(f"`{self.context.code(above.target)}` is a Python number")
         if not isinstance(above.operator, cst.AddAssign | cst.SubtractAssign | cst.MultiplyAssign | cst.DivideAssign):
             raise Declined(f"`{self.context.code(above)}` may give a different result with two tensors")

@@ -124,12 +124,8 @@ def _attribute_use(
     if isinstance(above, cst.Call) and above.func is attribute:
         if name in _REDUCTIONS:
             return _Use(above, node, name, tuple(above.args))
-        if (
-            is_elementwise(context, above)
-            or is_conversion(context, above)
-            or flattens(context, above)
-            or name in ("view", "reshape")
-        ):
+        reshapes = flattens(context, above) or name in ("view", "reshape")
+        if is_elementwise(context, above) or is_conversion(context, above) or reshapes:
             return above
     raise Declined(
         f"`{context.plain(attribute)}` needs the selected elements themselves, whose number depends on values"
