@@ -119,9 +119,8 @@ def compare(
     follows += filter(stays, match.gone)
     gone += sum(one.count for one in match.gone if not stays(one))
     order = {id(finding): number for number, finding in enumerate(f for one in found for f in one.findings)}
-    return BaselineComparison(
-        tuple(sorted(new, key=lambda finding: order[id(finding)])), known, gone, tuple(follows), len(unchecked)
-    )
+    new.sort(key=lambda finding: order[id(finding)])
+    return BaselineComparison(tuple(new), known, gone, tuple(follows), len(unchecked))
 
 
 VERSION = 1

@@ -58,9 +58,8 @@ def tree_before(ref: str, inside: Path) -> Iterator[GitTree]:
     named = _git(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}", missing=ref)
     done = _run(root, "merge-base", named.decode().strip(), "HEAD")
     if done.returncode:
-        raise GitError(
-            f"{ref} and HEAD have no common commit here: fetch more of the history (fetch-depth: 0 in GitHub Actions)"
-        )
+        fetch_more = "fetch more of the history (fetch-depth: 0 in GitHub Actions)"
+        raise GitError(f"{ref} and HEAD have no common commit here: {fetch_more}")
     commit = done.stdout.decode().strip()
     with tempfile.TemporaryDirectory(prefix="breakscan-") as folder:
         copy = Path(os.path.realpath(folder))

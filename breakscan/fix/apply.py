@@ -9,6 +9,7 @@ import io
 import tokenize
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
 
 import libcst as cst
 
@@ -58,10 +59,8 @@ class _Replacer(cst.CSTTransformer):
         if original_node in self.units:
             made = self._with_comments(original_node, made)
             indent = self.tree.span(original_node)[1] - 1
-            made = [
-                fitted(one, indent, self.tree.text, self.module) if isinstance(one, cst.BaseStatement) else one
-                for one in made
-            ]
+            fit = partial(fitted, indent=indent, text=self.tree.text, module=self.module)
+            made = [fit(one) if isinstance(one, cst.BaseStatement) else one for one in made]
         elif self.left_over:
             made = self._with_left_over(original_node, made)
         if not made:
@@ -119,12 +118,10 @@ def _comments(text: str) -> Counter[str]:
     if "#" not in text:
         return Counter()
     try:
-        found = [
-            one.string for one in tokenize.generate_tokens(io.StringIO(text).readline) if one.type == tokenize.COMMENT
-        ]
+        tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
     except (tokenize.TokenError, SyntaxError):  # text that is no Python is refused later
         return Counter()
-    return Counter(one.rstrip() for one in found)
+    return Counter(one.string.rstrip() for one in tokens if one.type == tokenize.COMMENT)
 
 
 _DOCSTRING = m.SimpleStatementLine([m.Expr(m.SimpleString() | m.ConcatenatedString())])

@@ -47,10 +47,8 @@ def repair_found(
     findings: dict[str, list[Finding]] = {path: [] for path in paths}
     for finding in found.findings:
         findings.get(finding.site.path, []).append(finding)
-    tasks = [
-        (Path(os.path.abspath(path)), tuple(map(Path, found.roots[path])), tuple(findings[path]))
-        for path in sorted(paths)
-    ]
+    roots = {path: tuple(map(Path, found.roots[path])) for path in sorted(paths)}
+    tasks = [(Path(os.path.abspath(path)), roots[path], tuple(findings[path])) for path in roots]
     repairs: list[FileRepair] = []
     for repair in _repairs(tasks, settings, wanted, jobs, checkers):
         repairs.append(repair)

@@ -66,13 +66,10 @@ def _boolean(value: Any, at: _Place) -> bool:
     return value
 
 
-def _one_of(words: tuple[str, ...], convert: Callable[[str], object] = str) -> Reader:
-    def read(value: Any, at: _Place) -> object:
-        if value not in words:
-            raise at.fail(f"must be one of {', '.join(words)}{nearest(value, words)}")
-        return convert(str(value))
-
-    return read
+def _one_of(words: tuple[str, ...], value: Any, at: _Place, convert: Callable[[str], object] = str) -> object:
+    if value not in words:
+        raise at.fail(f"must be one of {', '.join(words)}{nearest(value, words)}")
+    return convert(str(value))
 
 
 _VERSION = re.compile(r"\d{1,9}\.\d{1,9}([.+a-z0-9]*)", re.ASCII)
@@ -88,15 +85,11 @@ def _torch_version(value: Any, at: _Place) -> str:
     return value
 
 
-def _path_of(what: str) -> Reader:
+def _path_of(what: str, value: Any, at: _Place) -> Path:
     """Reads the path of a file or a folder that need not exist."""
-
-    def read(value: Any, at: _Place) -> Path:
-        if not isinstance(value, str) or not value.strip() or "\0" in value:
-            raise at.fail(f"must be the path of a {what}, as a string")
-        return _absolute(value, at.folder)
-
-    return read
+    if not isinstance(value, str) or not value.strip() or "\0" in value:
+        raise at.fail(f"must be the path of a {what}, as a string")
+    return _absolute(value, at.folder)
 
 
 def _folders(value: Any, at: _Place) -> tuple[Path, ...]:
@@ -156,6 +149,7 @@ REGIONS = ("auto", "roots", "modules", "all")
 Way = Literal["compile", "export", "export-strict"]
 WAYS = ("compile", "export", "export-strict")
 CONFIDENCES = tuple(one.value for one in Confidence)
+_confidence = partial(_one_of, CONFIDENCES, convert=Confidence)
 CACHE_FOLDER = ".breakscan_cache"
 
 
@@ -183,12 +177,10 @@ class Settings:
     root: Path
     config_file: Path | None = None
     target_torch: str | None = field(default=None, metadata=_key("target-torch", _torch_version))
-    target: Way = field(default="compile", metadata=_key("target", _one_of(WAYS)))
+    target: Way = field(default="compile", metadata=_key("target", partial(_one_of, WAYS)))
     fullgraph: bool = field(default=False, metadata=_key("fullgraph", _boolean))
-    regions: Regions = field(default="auto", metadata=_key("regions", _one_of(REGIONS)))
-    confidence: Confidence = field(
-        default=Confidence.CONDITIONAL, metadata=_key("confidence", _one_of(CONFIDENCES, Confidence))
-    )
+    regions: Regions = field(default="auto", metadata=_key("regions", partial(_one_of, REGIONS)))
+    confidence: Confidence = field(default=Confidence.CONDITIONAL, metadata=_key("confidence", _confidence))
     select: tuple[str, ...] = field(default=("ALL",), metadata=_key("select", _selectors))
     ignore: tuple[str, ...] = field(default=(), metadata=_key("ignore", _selectors, adds=True))
     per_file_ignores: tuple[tuple[PathPattern, tuple[str, ...]], ...] = field(
@@ -196,8 +188,8 @@ class Settings:
     )
     exclude: tuple[PathPattern, ...] = field(default=(), metadata=_key("exclude", _patterns, adds=True))
     rule_folders: tuple[Path, ...] = field(default=(), metadata=_key("rules", _folders))
-    baseline: Path | None = field(default=None, metadata=_key("baseline", _path_of("file")))
-    cache_dir: Path | None = field(default=None, metadata=_key("cache-dir", _path_of("folder")))
+    baseline: Path | None = field(default=None, metadata=_key("baseline", partial(_path_of, "file")))
+    cache_dir: Path | None = field(default=None, metadata=_key("cache-dir", partial(_path_of, "folder")))
     no_cache: bool = False
     observations: Observations | None = None
     options: frozenset[str] = frozenset()

@@ -106,14 +106,9 @@ def read_ledger(path: Path) -> Ledger:
         data = json.loads(path.read_text(encoding="utf-8"))
         if data["schema"] != SCHEMA:
             raise RuleError(path, 1, f"schema {data['schema']}, not {SCHEMA}", "schema")
-        return Ledger(
-            data["torch"],
-            data["python"],
-            {
-                rule: {label: _read_example(entry) for label, entry in labels.items()}
-                for rule, labels in data["rules"].items()
-            },
-        )
+        rules = data["rules"].items()
+        examples = {rule: {label: _read_example(one) for label, one in labels.items()} for rule, labels in rules}
+        return Ledger(data["torch"], data["python"], examples)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise RuleError(path, 1, f"the ledger is damaged ({error!r}): run 'breakscan rules replay'") from error
 

@@ -47,11 +47,8 @@ class RuleIndex:
         """True if an event of that kind, callee and form could match a rule."""
         if callee is not None and (kind, callee) in self._by_callee:
             return True
-        return any(
-            (not pattern.callee or _callee_matches(callee, pattern.callee))
-            and (not pattern.form or form in pattern.form)
-            for _, pattern in self._open.get(kind, ())
-        )
+        patterns = [one for _, one in self._open.get(kind, ()) if not one.form or form in one.form]
+        return any(not one.callee or _callee_matches(callee, one.callee) for one in patterns)
 
     def names(self, kind: EventKind, callee: str) -> bool:
         """True if a rule names the callee itself."""

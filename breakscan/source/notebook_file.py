@@ -45,11 +45,9 @@ class NotebookFile:
         if not isinstance(document, dict) or not isinstance(document.get("nbformat"), int):
             raise SourceProblem.at(display, 'is no notebook: it has no "nbformat". Restore it, or exclude it')
         if document["nbformat"] not in _FORMATS:
-            raise SourceProblem.at(
-                display,
-                f"has format {document['nbformat']} of notebooks, and breakscan reads format 4: "
-                "'jupyter nbconvert --to notebook --inplace' converts it",
-            )
+            found = f"has format {document['nbformat']} of notebooks, and breakscan reads format 4"
+            remedy = "'jupyter nbconvert --to notebook --inplace' converts it"
+            raise SourceProblem.at(display, f"{found}: {remedy}")
         if not isinstance(document.get("cells"), list):
             raise SourceProblem.at(display, 'is no notebook: it has no list of "cells". Restore it, or exclude it')
         cells = enumerate(document["cells"] if _is_python(document) else (), 1)
@@ -103,18 +101,16 @@ def _parsed(data: bytes, display: str) -> tuple[str, Any]:
         reason = f"is no valid JSON: {error.msg}. Restore it, or exclude it"
         raise SourceProblem.at(display, reason, error.lineno, error.colno) from error
     except (RecursionError, ValueError) as error:
-        raise SourceProblem.at(
-            display, "cannot be read: its JSON is nested too deeply, or has too long a number"
-        ) from error
+        reason = "cannot be read: its JSON is nested too deeply, or has too long a number"
+        raise SourceProblem.at(display, reason) from error
 
 
 def _source(number: int, cell: Mapping[str, Any], display: str) -> str:
     source = cell.get("source")
     strings = [source] if isinstance(source, str) else source
     if not isinstance(strings, list) or not all(isinstance(string, str) for string in strings):
-        raise SourceProblem.at(
-            display, f'has no code in cell {number}: its "source" is neither a text nor a list of texts'
-        )
+        reason = f'has no code in cell {number}: its "source" is neither a text nor a list of texts'
+        raise SourceProblem.at(display, reason)
     return with_plain_line_ends("".join(strings))
 
 

@@ -135,9 +135,8 @@ class SourceFiles:
                     return NotRead.NOT_PYTHON
             return read_regular_file(real, LARGEST)[0]
         except OSError as error:
-            return {errno.EINVAL: NotRead.NOT_REGULAR, errno.EFBIG: NotRead.TOO_LARGE}.get(
-                error.errno or 0, NotRead.GONE
-            )
+            reasons = {errno.EINVAL: NotRead.NOT_REGULAR, errno.EFBIG: NotRead.TOO_LARGE}
+            return reasons.get(error.errno or 0, NotRead.GONE)
         except ValueError:  # no file can have such a path
             return NotRead.GONE
 

@@ -68,9 +68,8 @@ def rewrite_file(path: Path, display: str, before: str, after: str) -> None:
     except OSError as error:
         raise SourceProblem.at(display, f"cannot be written: {error.strerror}; the file is as it was") from error
     except UnicodeEncodeError as error:
-        raise SourceProblem.at(
-            display, f"cannot be written: its encoding, {error.encoding}, lacks a character"
-        ) from error
+        reason = f"its encoding, {error.encoding}, lacks a character"
+        raise SourceProblem.at(display, f"cannot be written: {reason}") from error
 
 
 def replace_content(path: Path, data: bytes) -> None:
@@ -143,9 +142,8 @@ def table_values(path: Path, where: str, value: Any, right: Mapping[str, Callabl
     table = value if isinstance(value, dict) else {}
     for key, is_right in right.items():
         if not is_right(table.get(key)):
-            raise CommittedFileError(
-                f"{path} is damaged at {where}: {key!r} is wrong. Fix it, or delete it to start again"
-            )
+            problem = f"is damaged at {where}: {key!r} is wrong"
+            raise CommittedFileError(f"{path} {problem}. Fix it, or delete it to start again")
     return {key: table.get(key) for key in right}
 
 

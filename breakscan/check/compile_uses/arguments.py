@@ -97,9 +97,8 @@ class Changes:
             return isinstance(node.value, ast.Name) and node.value.id in _SETTINGS
         if isinstance(node, ast.Name):
             bound = self.survey.bindings_of(node.id, self.scope)
-            return bool(bound) and all(
-                isinstance(b.value, ast.Constant | ast.Call) and self._is_fixed_number(b.value) for b in bound
-            )
+            fixed = [isinstance(b.value, ast.Constant | ast.Call) and self._is_fixed_number(b.value) for b in bound]
+            return bool(fixed) and all(fixed)
         return False
 
     def add_head(self, target: ast.expr, over: ast.expr) -> None:
@@ -313,12 +312,10 @@ def _changes_size(argument: ast.expr, changes: Changes, survey: Survey) -> bool:
         parts = argument.slice.elts if isinstance(argument.slice, ast.Tuple) else [argument.slice]
         return any(isinstance(p, ast.Slice) and _moves_one_end(p, changes) for p in parts)
     if isinstance(argument, ast.Call) and survey.index.dotted(argument.func) in _MADE_WITH_SIZE:
-        taken = {
-            loop.target.id for loop in changes.loops if isinstance(loop, ast.For) and isinstance(loop.target, ast.Name)
-        }
-        return any(
-            changes.is_number(size) or (isinstance(size, ast.Name) and size.id in taken) for size in argument.args
-        )
+        targets = [loop.target for loop in changes.loops if isinstance(loop, ast.For)]
+        taken = {target.id for target in targets if isinstance(target, ast.Name)}
+        named = any(isinstance(size, ast.Name) and size.id in taken for size in argument.args)
+        return named or any(map(changes.is_number, argument.args))
     if isinstance(argument, ast.Name):
         return _grows_by_cat(argument.id, changes, survey)
     return False

@@ -188,11 +188,8 @@ def _method(call: ast.Call, step: Step, hit: Hit, operands: frozenset[str]) -> F
 
 def _is_saved(survey: Survey, call: ast.Call, step: Step) -> bool:
     """True if a state dict is written to a file, directly or by way of a name."""
-    names = {
-        t.id
-        for t in (step.statement.targets if isinstance(step.statement, ast.Assign) else [])
-        if isinstance(t, ast.Name)
-    }
+    targets = step.statement.targets if isinstance(step.statement, ast.Assign) else []
+    names = {target.id for target in targets if isinstance(target, ast.Name)}
     for other, place in survey.calls:
         if place.scope is step.scope and _SAVES.search(survey.index.dotted(other.func) or ""):
             inside = {n for argument in (*other.args, *(k.value for k in other.keywords)) for n in walk(argument)}
@@ -252,12 +249,10 @@ def _is_plain_module(survey: Survey, node: ast.expr, step: Step) -> bool:
 
 
 def _makes_module(survey: Survey, value: ast.expr | None, scope: Scope) -> bool:
-    while (
-        isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in RETURN_THE_MODULE
-    ):
-        value = value.func.value
     if not isinstance(value, ast.Call):
         return False
+    if isinstance(value.func, ast.Attribute) and value.func.attr in RETURN_THE_MODULE:
+        return _makes_module(survey, value.func.value, scope)
     name = survey.index.dotted(value.func)
     if name in ("copy.deepcopy", "copy.copy") and value.args:
         return survey.hit(value.args[0], scope, value.lineno) is None

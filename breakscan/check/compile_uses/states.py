@@ -41,9 +41,8 @@ def _reads(survey: Survey, target: Target | None, attribute: str) -> bool:
 
 
 def reads_attribute(method: FunctionInfo, attribute: str) -> bool:
-    return any(
-        isinstance(n, ast.Attribute) and n.attr == attribute and isinstance(n.ctx, ast.Load) for n in method.own_nodes
-    )
+    used = (node for node in method.own_nodes if isinstance(node, ast.Attribute) and node.attr == attribute)
+    return any(isinstance(node.ctx, ast.Load) for node in used)
 
 
 def _stored(node: ast.AST, info: FunctionInfo, form: str, name: str) -> Found:
@@ -119,9 +118,8 @@ def _makes_float(node: ast.Assign | ast.AugAssign, target: ast.expr, info: Funct
     kinds = _start_of(info, target), _kind(node.value, info)
     if isinstance(node, ast.AugAssign):
         return None not in kinds and (float in kinds or isinstance(node.op, ast.Div))
-    reads_place = isinstance(node.value, ast.BinOp | ast.Call) and ast.unparse(target) in map(
-        ast.unparse, (part for part in walk(node.value) if isinstance(part, ast.Name | ast.Attribute))
-    )
+    parts = (ast.unparse(part) for part in walk(node.value) if isinstance(part, ast.Name | ast.Attribute))
+    reads_place = isinstance(node.value, ast.BinOp | ast.Call) and ast.unparse(target) in parts
     return reads_place and None not in kinds and float in kinds
 
 
@@ -268,9 +266,8 @@ def size_branches(
             if isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Lt | ast.LtE | ast.Gt | ast.GtE):
                 others = [side for side in (test.left, test.comparators[0]) if not _is_size(side, sizes)]
                 # Dynamo takes each size of 0 and 1 apart in any case.
-                limits = [
-                    o for o in others if isinstance(o, ast.Name | ast.Constant) and getattr(o, "value", 2) not in (0, 1)
-                ]
+                named = [side for side in others if isinstance(side, ast.Name | ast.Constant)]
+                limits = [side for side in named if getattr(side, "value", 2) not in (0, 1)]
                 if len(others) == len(limits) == 1 and not (isinstance(node, ast.If) and is_guard(node)):
                     yield _stored(test, info, "size-branch", ast.unparse(test))
 
@@ -351,9 +348,5 @@ def _state(survey: Survey, use: Use) -> tuple[str, bool] | None:
 
 def _called_in_context(survey: Survey, info: FunctionInfo | None) -> bool:
     """True if the file calls a function inside a ``with``, which may set a state that the function does not set."""
-    if info is None:
-        return False
-    return any(
-        bool(step.contexts) and isinstance(call.func, ast.Name) and call.func.id == info.name
-        for call, step in survey.calls
-    )
+    inside = (call.func for call, step in survey.calls if step.contexts)
+    return info is not None and any(is_name(func, info.name) for func in inside)

@@ -344,9 +344,9 @@ class Survey:
             target = call.args[0] if call.args and self.index.dotted(call.func) == COMPILE else None
             if isinstance(call.func, ast.Attribute) and call.func.attr == "compile" and not call.args:
                 target = call.func.value
-            if target is not None and (
-                step.loops or any(isinstance(n, ast.comprehension) for n in walk(step.statement))
-            ):
+            if target is None:
+                continue
+            if step.loops or any(isinstance(n, ast.comprehension) for n in walk(step.statement)):
                 for held in self._finder.resolve(target, Spot(self.index, step.scope.info)):
                     forward = self.project.method(held, "forward") if isinstance(held, ClassInfo) else None
                     if isinstance(held, ClassInfo) and forward is not None:

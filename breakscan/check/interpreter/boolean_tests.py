@@ -54,12 +54,9 @@ def emit_operation(frame: Frame, node: ast.AST, op: ast.operator | ast.unaryop, 
 
 def binary(left: av.Value, right: av.Value, op: ast.operator) -> av.Value:
     if isinstance(left, av.Tensor) or isinstance(right, av.Tensor):
-        if isinstance(op, ast.BitAnd | ast.BitOr) and not any(
-            v.dtype for v in (left, right) if isinstance(v, av.Tensor)
-        ):
-            return av.at_most(
-                _of_tensors(left, right, "bool"), av.Sure.LIKELY
-            )  # hardly any other tensors are combined so
+        typed = any(v.dtype for v in (left, right) if isinstance(v, av.Tensor))
+        if isinstance(op, ast.BitAnd | ast.BitOr) and not typed:  # hardly any other tensors are combined so
+            return av.at_most(_of_tensors(left, right, "bool"), av.Sure.LIKELY)
         return _of_tensors(left, right, _promoted(left, right, op))
     for side in (left, right):
         if isinstance(op, ast.Mult) and isinstance(side, av.Container):

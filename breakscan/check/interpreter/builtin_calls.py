@@ -22,9 +22,8 @@ def call_own_method(frame: Frame, node: ast.AST, owner: av.Value, name: str, *ot
     if not isinstance(owner, av.Instance | av.Module) or owner.info is None:
         return None
     method = frame.program.project.method(owner.info, name)
-    return (
-        None if method is None else frame.program.call_function(frame, node, method, av.Arguments([owner, *others], {}))
-    )
+    arguments = av.Arguments([owner, *others], {})
+    return None if method is None else frame.program.call_function(frame, node, method, arguments)
 
 
 # The formatting of numbers into text: f-strings, ``str.format`` and ``%``.

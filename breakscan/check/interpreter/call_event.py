@@ -140,9 +140,8 @@ def enter(frame: Frame, item: ast.withitem) -> tuple[av.Value, bool]:
     form = "made" if _is_made(frame, node) else "held"
     if callee is not None:
         frame.emit(EventKind.ENTER, node, form=form, callee=callee, operand=value)
-    return value if callee == _STACK else av.UNKNOWN, callee in (
-        RESUMABLE_CONTEXTS if form == "made" else RESUMABLE_WHEN_HELD
-    )
+    resumable = RESUMABLE_CONTEXTS if form == "made" else RESUMABLE_WHEN_HELD
+    return value if callee == _STACK else av.UNKNOWN, callee in resumable
 
 
 def _is_made(frame: Frame, node: ast.expr) -> bool:

@@ -214,9 +214,8 @@ def _construct_own(frame: Frame, node: ast.Call, owner: ClassInfo, sure: av.Sure
         frame.emit(EventKind.CONSTRUCT, node, form="module", callee=owner.qualname, operand=made)
     new = frame.program.project.method(owner, "__new__")
     if new is not None and not frame.silent and not frame.program.has_borrowed(new):
-        frame.program.call_function(
-            frame, node, new, arguments.with_receiver(av.Class(info=owner, name=owner.qualname))
-        )
+        given = arguments.with_receiver(av.Class(info=owner, name=owner.qualname))
+        frame.program.call_function(frame, node, new, given)
     init = frame.program.project.method(owner, "__init__")
     # Without a tensor, the __init__ of a module makes parameters at most, which the call shows.
     made_of_tensors = not frame.silent and any(isinstance(value, av.Tensor) for value in arguments.values())

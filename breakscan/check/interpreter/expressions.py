@@ -201,9 +201,8 @@ def _call(frame: Frame, node: ast.Call) -> av.Value:
 def _hands_on(frame: Frame, given: ast.expr, callee: av.Value) -> bool:
     """True if a function hands its ``*args`` on to something that it is given or holds: what comes may be tensors."""
     vararg = frame.function.node.args.vararg if frame.function is not None else None
-    unknown = isinstance(callee, av.Unknown | av.Function) or (
-        isinstance(callee, av.Namespace) and callee.bound is not None
-    )
+    is_method = isinstance(callee, av.Namespace) and callee.bound is not None
+    unknown = is_method or isinstance(callee, av.Unknown | av.Function)
     return vararg is not None and isinstance(given, ast.Name) and given.id == vararg.arg and unknown
 
 

@@ -182,12 +182,8 @@ class Frame:
 
     def wants(self, kind: EventKind, callee: str | None, form: str = "") -> bool:
         """True if a rule may match such an event here."""
-        return not (
-            self.silent
-            or self.silent_events
-            or callee in self.program.config.ignored_callees
-            or not self.program.rules.wants(kind, callee, form)
-        )
+        ignored = self.silent or self.silent_events or callee in self.program.config.ignored_callees
+        return not ignored and self.program.rules.wants(kind, callee, form)
 
     def emit(
         self,

@@ -338,9 +338,8 @@ class Functions:
         if info.receiver is not None and isinstance(given.get(0), av.Module):
             return None  # the program that has the module ties the method to it
         signatures = self._program.signatures
-        parameters = {
-            name: signatures.in_general(info, name, value) for name, value in signatures.given(info, given).items()
-        }
+        values = signatures.given(info, given)
+        parameters = {name: signatures.in_general(info, name, value) for name, value in values.items()}
         if not all(map(is_untied, parameters.values())):
             return None
         summary = self._summaries.lend(info, parameters)

@@ -170,12 +170,12 @@ class ClassAttributes:
             self.read(owner)
             chain = self._project.bases_of(owner)
             held = [value for (info, _), value in list(self._values.items()) if info in chain]
-            self._makes_parameters[owner] = any(
-                value.parameter if isinstance(value, av.Tensor) else self._holds_parameters(value) for value in held
-            )
+            self._makes_parameters[owner] = any(map(self._holds_parameters, held))
         return self._makes_parameters[owner]
 
     def _holds_parameters(self, value: av.Value) -> bool:
+        if isinstance(value, av.Tensor):
+            return value.parameter
         if not isinstance(value, av.ClassOrObject | av.Namespace):
             return False
         if value.name in self._api.modules_with_parameters:

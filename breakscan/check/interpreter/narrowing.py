@@ -239,12 +239,7 @@ def _known_call(frame: Frame, test: ast.Call) -> bool | None:
                 return False
     if _asks_for_number(frame, test):
         value = _known(frame, test.args[0])
-        if (
-            isinstance(value, av.Tensor)
-            and value.sure is av.Sure.CERTAIN
-            and not value.array
-            and value.optional is None
-        ):
+        if isinstance(value, av.Tensor) and not value.array and not value.optional and value.sure is av.Sure.CERTAIN:
             return False
     return _known_helper(frame, dotted) if dotted else None
 
@@ -346,9 +341,8 @@ def narrow(frame: Frame, test: ast.expr, outcome: bool) -> list[Condition]:
         return _narrow_compare(frame, test, outcome)
     if isinstance(test, ast.Call):
         return _narrow_call(frame, test, outcome)
-    if isinstance(test, ast.Attribute) and (
-        test.attr in ("training", "requires_grad") or (outcome and test.attr == "_validate_args")
-    ):
+    usual = ("training", "requires_grad", "_validate_args") if outcome else ("training", "requires_grad")
+    if isinstance(test, ast.Attribute) and test.attr in usual:
         # Dynamo turns the validation of distributions off that were not asked to validate.
         return [av.has_outcome(test, outcome)]
     if isinstance(test, ast.Attribute) and (value := _known(frame, test)) is not None and value.optional is not None:
@@ -415,9 +409,8 @@ def _narrow_compare(frame: Frame, test: ast.Compare, outcome: bool) -> list[Cond
             texts = [text for text in constants if isinstance(text, str)]
             equal = isinstance(test.ops[0], ast.Eq) is outcome
             elsewhere = isinstance(test.ops[0], _EQUALITY) and any(t.startswith("cuda") is not equal for t in texts)
-            return [
-                replace(av.has_outcome(test, outcome), kind=ConditionKind.DEVICE if elsewhere else ConditionKind.TEST)
-            ]
+            kind = ConditionKind.DEVICE if elsewhere else ConditionKind.TEST
+            return [replace(av.has_outcome(test, outcome), kind=kind)]
         return _is_single_number(test, outcome)
     key, value = _key(subject), _known(frame, subject)
     if key is None or value is None:

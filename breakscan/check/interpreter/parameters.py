@@ -175,9 +175,8 @@ def parameter_values(api: TorchApi, info: FunctionInfo, *, entry: bool, compiled
     if arguments.vararg:
         values[arguments.vararg.arg] = av.container_of(annotated_value(index, arguments.vararg.annotation))
     if arguments.kwarg:
-        values[arguments.kwarg.arg] = av.Container(
-            mapping=True, element=annotated_value(index, arguments.kwarg.annotation)
-        )
+        element = annotated_value(index, arguments.kwarg.annotation)
+        values[arguments.kwarg.arg] = av.Container(mapping=True, element=element)
     return values
 
 
@@ -351,11 +350,10 @@ class _Evidence:
 
     def _attribute(self, node: ast.Attribute) -> None:
         if isinstance(node.value, ast.Name):
+            is_own_method = node.attr in self._api.methods and node.attr not in COMMON_METHODS
             if node.attr in _CONTRARY:
                 self.doubted.add(node.value.id)
-            elif node.attr in TELLING_ATTRIBUTES or (
-                node.attr in self._api.methods and node.attr not in COMMON_METHODS
-            ):
+            elif node.attr in TELLING_ATTRIBUTES or is_own_method:
                 self.tensors.add(node.value.id)
 
     def _call(self, node: ast.Call) -> None:
@@ -409,9 +407,7 @@ def _is_size(node: ast.expr) -> bool:
         node = node.value
     if isinstance(node, ast.Call):
         node = node.func
-        return (isinstance(node, ast.Name) and node.id == "len") or (
-            isinstance(node, ast.Attribute) and node.attr == "size"
-        )
+        return is_name(node, "len") or (isinstance(node, ast.Attribute) and node.attr == "size")
     return isinstance(node, ast.Attribute) and node.attr in ("shape", "ndim")
 
 
@@ -544,8 +540,7 @@ def as_observed(value: av.Value, seen: av.Value) -> av.Value:
     if isinstance(value, av.PythonValue) and isinstance(seen, av.Constant):
         is_open = isinstance(value, av.Constant) and (value.literal is None or value.by_default)
         return seen if is_open and seen.literal is not None else value
-    if isinstance(value, av.Unknown | av.Namespace | av.NoneValue | av.PythonValue) or isinstance(
-        seen, av.Tensor | av.NoneValue
-    ):
+    vague = isinstance(value, av.Unknown | av.Namespace | av.NoneValue | av.PythonValue)
+    if vague or isinstance(seen, av.Tensor | av.NoneValue):
         return seen
     return value

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
+from functools import partial
 
 from breakscan.check.interpreter import values as av
 from breakscan.check.interpreter.module_names import ClassAttributes
@@ -105,9 +106,8 @@ class Signatures:
 
     def declared(self, info: FunctionInfo) -> dict[str, av.Value]:
         """The values of the parameters by annotations, defaults and the body, regardless of calls."""
-        return self._project.once(
-            ("parameters", info), info.index, lambda: parameter_values(self._api, info, entry=False, compiled=False)
-        )
+        make = partial(parameter_values, self._api, info, entry=False, compiled=False)
+        return self._project.once(("parameters", info), info.index, make)
 
     def left_out(self, info: FunctionInfo) -> dict[str, av.Value]:
         """Flags, and parameters that are None by default and no tensors: what may be left out may be given; and modules

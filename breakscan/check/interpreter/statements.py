@@ -101,14 +101,11 @@ def _assign(frame: Frame, node: ast.Assign) -> None:
     if known is not None:
         value = replace(av.CONSTANT, truth=known)
     made = node.value.value if isinstance(node.value, ast.Subscript) else node.value
+    is_plain = isinstance(value, av.Constant | av.Size)
     for target in node.targets:
         if isinstance(value, av.Unknown) and isinstance(made, ast.Call):
             _bind_result_of_unknown(frame, target, made)
-        elif (
-            isinstance(value, av.Constant | av.Size)
-            and isinstance(target, ast.Attribute)
-            and _is_update(node.value, target)
-        ):
+        elif is_plain and isinstance(target, ast.Attribute) and _is_update(node.value, target):
             store_attribute(frame, target, value, _form_of_update(frame.evaluate(target), node.value))
         else:
             bind(frame, target, value)

@@ -61,9 +61,8 @@ def numpy_call(frame: Frame, node: ast.Call, dotted: str, arguments: av.Argument
 
 def _run_by_an_export(frame: Frame, node: ast.Call, dotted: str, arguments: av.Arguments) -> av.Value:
     """A plain export runs NumPy itself: what is no tensor of torch stays what it is."""
-    is_given_tensor = any(
-        isinstance(part, av.Tensor) for value in arguments.values() for part in (value, *(av.elements_of(value) or ()))
-    )
+    parts = (part for value in arguments.values() for part in (value, *(av.elements_of(value) or ())))
+    is_given_tensor = any(isinstance(part, av.Tensor) for part in parts)
     draws = dotted.startswith("numpy.random.")
     if is_given_tensor or draws:
         emit_call(frame, node, dotted, arguments, av.Sure.CERTAIN)
@@ -79,9 +78,8 @@ def _makes_objects(frame: Frame, node: ast.Call) -> bool:
     if asked:
         return frame.index.dotted(asked[0]) in ("object", "str")
     given = node.args[0] if node.args else None
-    return isinstance(given, ast.List) and any(
-        isinstance(part, ast.Constant) and (part.value is None or isinstance(part.value, str)) for part in given.elts
-    )
+    parts = given.elts if isinstance(given, ast.List) else []
+    return any(isinstance(part, ast.Constant) and isinstance(part.value, str | None) for part in parts)
 
 
 def _array_method(frame: Frame, node: ast.Call, owner: av.Tensor, name: str, arguments: av.Arguments) -> av.Value:
@@ -128,9 +126,8 @@ def _result(
     alone = all(isinstance(value, av.PythonValue | av.Unknown | av.Namespace) for value in given)
     if given and alone:
         return _of_numbers(known, given, nodes, sure, dtype)
-    numbers = bool(given) and all(
-        isinstance(v, av.PythonValue) or (isinstance(v, av.Tensor) and v.zero_dim) for v in given
-    )
+    single = [isinstance(v, av.PythonValue) or (isinstance(v, av.Tensor) and v.zero_dim) for v in given]
+    numbers = bool(single) and all(single)
     elementwise = OfNumbers.ARRAY not in (known.of_integers, known.of_floats)
     return av.array(sure, dtype, True if numbers and elementwise else None)
 
@@ -235,13 +232,11 @@ def _asked(frame: Frame, name: str, arguments: av.Arguments, first: int) -> froz
     """The arguments given that make a function return several tensors."""
     chooses = frame.api.several_when.get(name, frozenset())
     given = {key: arguments.named[key] for key in chooses & set(arguments.named)}
-    found = {
-        k for k, v in given.items() if not (isinstance(v, av.Constant) and (v.truth is False or v.literal is False))
-    }
     if "dim" in chooses:
         dim = arguments.get(first, "dim")
         return frozenset({"dim"}) if isinstance(dim, av.Constant | av.Size) else frozenset()
-    return frozenset(found)
+    off = {k for k, v in given.items() if isinstance(v, av.Constant) and (v.truth is False or v.literal is False)}
+    return frozenset(given.keys() - off)
 
 
 def _several(

@@ -103,10 +103,8 @@ def check_paths(
     distinct = list({id(one): one for one in map(settings.of, paths)}.values())
     kept, elsewhere = list[Finding](), list[Finding]()
     for f in by_place:
-        is_apart = (
-            apart and calls.name_all and is_assumed(f.region) and settings.of(cwd / f.site.path).regions == "auto"
-        )
-        (elsewhere if is_apart else kept).append(f)
+        is_apart = apart and calls.name_all and is_assumed(f.region)
+        (elsewhere if is_apart and settings.of(cwd / f.site.path).regions == "auto" else kept).append(f)
     roots: dict[str, set[str]] = {}
     for (_, site), root in checked_from.items():
         roots.setdefault(site.path, set()).add(root)

@@ -34,13 +34,9 @@ class Reach:
 
 def gives_up(finding: Finding) -> bool:
     """Returns whether the finding ends the compilation of its function, possibly under a condition."""
-    return (
-        finding.kind is Kind.GRAPH_BREAK
-        and finding.verdict is Verdict.EAGER
-        and finding.via is None
-        and finding.confidence is not Confidence.POSSIBLE
-        and finding.function is not None
-    )
+    ends = finding.kind is Kind.GRAPH_BREAK and finding.verdict is Verdict.EAGER
+    is_own = finding.via is None and finding.function is not None
+    return ends and is_own and finding.confidence is not Confidence.POSSIBLE
 
 
 def mark_behind(findings: Sequence[Finding], reaches: Iterable[Reach], deferred: Collection[str] = ()) -> list[Finding]:

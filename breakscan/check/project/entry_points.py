@@ -25,19 +25,14 @@ def prepares_data(project: Project, owner: ClassInfo) -> bool:
     if not is_named and not any(f"{name}.".startswith(_LIBRARIES) for c in chain for name in c.index.imports.values()):
         return False
     methods = {name: method for info in chain for name, method in info.methods.items()}
-    calls = [
-        (method, node.func) for method in methods.values() for node in method.own_nodes if isinstance(node, ast.Call)
-    ]
+    nodes = [(method, node) for method in methods.values() for node in method.own_nodes]
+    calls = [(method, node.func) for method, node in nodes if isinstance(node, ast.Call)]
     names = [method.index.dotted(func) or "" for method, func in calls]
     makes_layers = any(name.startswith("torch.nn.") and name.count(".") == 2 for name in names)
     if is_named or makes_layers:
         return not makes_layers
-    of_self = [
-        func.attr
-        for method, func in calls
-        if isinstance(func, ast.Attribute) and is_name(func.value, method.first_parameter or "")
-    ]
-    calls_part = any(name not in methods for name in of_self)
+    used = [(func, method.first_parameter or "") for method, func in calls if isinstance(func, ast.Attribute)]
+    calls_part = any(func.attr not in methods for func, self in used if is_name(func.value, self))
     return not calls_part and any(name.startswith(_LIBRARIES) for name in names)
 
 
@@ -87,12 +82,10 @@ def find_entries(project: Project, index: ModuleIndex, regions: str, mode: Mode)
     found = _unique((_assumed(method, Assumption.FORWARD, owner) for owner, method in modules.items() if method), mode)
     if regions == "modules":
         return found, known
-    assumed = [
-        entry
-        for entry in (() if is_test(index.module.display) else found)
-        if not _makes_optimizer(entry.function)
-        and (entry.receiver is None or not prepares_data(project, entry.receiver))
-    ]
+    if is_test(index.module.display):
+        return roots, known
+    kept = [entry for entry in found if not _makes_optimizer(entry.function)]
+    assumed = [entry for entry in kept if entry.receiver is None or not prepares_data(project, entry.receiver)]
     return _unique([*roots, *assumed], mode), known
 
 

@@ -235,9 +235,8 @@ class Project:
         top = str(folder)
         roots = [top]
         below_root = (top + os.sep).startswith(self.root.rstrip(os.sep) + os.sep)
-        while (
-            below_root and roots[-1] != self.root and len(roots) < MOST_ROOTS and not _INSTALLED & {*top.split(os.sep)}
-        ):
+        own = below_root and _INSTALLED.isdisjoint(top.split(os.sep))
+        while own and roots[-1] != self.root and len(roots) < MOST_ROOTS:
             roots.append(os.path.dirname(roots[-1]))
         if folder == path.parent and roots[-1] == self.root:
             # No package: Python would name it by the folder that it is run from.

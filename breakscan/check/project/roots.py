@@ -527,10 +527,8 @@ class RootFinder:
         return any(isinstance(one, ast.Call) and at.index.dotted(one.func) in _HOLD for one, at in made)
 
     def _held_by(self, owner: ClassInfo) -> Iterator[_Named]:
-        names = {
-            name for info in self.project.bases_of(owner) for m in info.methods.values() for name in m.own_attributes
-        }
-        for name in sorted(names):
+        methods = [method for info in self.project.bases_of(owner) for method in info.methods.values()]
+        for name in sorted({name for method in methods for name in method.own_attributes}):
             yield from self._stored(owner, name)
 
     # -- functions ---------------------------------------------------------------------------------------------

@@ -492,9 +492,8 @@ class _Loop:
         found = findall(listed.value, summed)
         if len(found) != 1:
             return None
-        owner = cst.ensure_type(
-            cst.ensure_type(cst.ensure_type(found[0], cst.Call).func, cst.Attribute).value, cst.Name
-        )
+        function = cst.ensure_type(cst.ensure_type(found[0], cst.Call).func, cst.Attribute)
+        owner = cst.ensure_type(function.value, cst.Name)
         used = [one for one in nodes_named(self.loop.body, owner.value) if is_read(self.context, one)]
         anchors = [origin(self.context, one).anchor for one in (owner, *used)]
         if not used or anchors[0] is None or any(one is not anchors[0] for one in anchors):
@@ -517,9 +516,8 @@ class _Loop:
                 raise Declined(f"`{name}` is needed as a tensor")
         number = _Number(name)
         for old, new in self.changes.items():
-            self.changes[old] = [
-                _visited(one, number) for one in ([new] if isinstance(new, cst.CSTNode) else new or ())
-            ]
+            statements = [new] if isinstance(new, cst.CSTNode) else new or ()
+            self.changes[old] = [_visited(one, number) for one in statements]
         for line in self._lines(self.loop.body):
             made = _visited(line, number)
             is_old = not any(one in self.changes for one in (line, *context.around(line)))

@@ -21,11 +21,8 @@ from breakscan.model.findings import Confidence, Kind, Mode
 FEWEST_BREAKS = 2
 ENTRIES = frozenset({"forward", "__call__"})
 _LIBRARY = frozenset(
-    {
-        *("collections", "copy", "datetime", "functools", "itertools", "json", "logging", "math", "numpy"),
-        *("operator", "os", "pathlib", "random", "re", "string", "sys", "time", "torch", "traceback", "typing"),
-        "warnings",
-    }
+    "collections copy datetime functools itertools json logging math numpy operator os pathlib random re string sys "
+    "time torch traceback typing warnings".split()
 )
 _BUILTINS = frozenset(dir(builtins))
 
@@ -34,11 +31,9 @@ def rewrite(context: RewriteContext) -> Edit:
     """The decorator, nearest to the function."""
     if context.finding.mode is not Mode.DEFAULT:
         raise Declined("neither fullgraph=True nor torch.export allows code outside the graph")
-    breaks = {
-        finding.site.line
-        for finding in context.others
-        if finding.kind is Kind.GRAPH_BREAK and finding.confidence not in (Confidence.CONDITIONAL, Confidence.POSSIBLE)
-    }
+    unsure = (Confidence.CONDITIONAL, Confidence.POSSIBLE)
+    found = [one for one in context.others if one.kind is Kind.GRAPH_BREAK and one.confidence not in unsure]
+    breaks = {one.site.line for one in found}
     if context.finding.site.line not in breaks or len(breaks) < FEWEST_BREAKS:
         raise Declined("the function breaks only once, and a call that is not compiled breaks the graph as well")
     function = context.function
@@ -61,10 +56,8 @@ def rewrite(context: RewriteContext) -> Edit:
         raise Declined(f"`{costly}` would no longer be compiled")
     for call in (cst.ensure_type(one, cst.Call) for one in nodes_of(function.body, cst.Call)):
         if not _is_plain_call(context, call):
-            code = context.code(call.func)
-            raise Declined(
-                f"`{code}` may run tensor operations, which would no longer be compiled: move the break to a function"
-            )
+            runs = f"`{context.code(call.func)}` may run tensor operations, which would no longer be compiled"
+            raise Declined(f"{runs}: move the break to a function")
     disable = cst.Decorator(context.imported("torch.compiler.disable"))
     disabled = function.with_changes(decorators=[*function.decorators, disable])
     return Edit({function: disabled}, [differs(f"`{name}` is no longer compiled")])

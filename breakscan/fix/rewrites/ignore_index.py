@@ -96,13 +96,8 @@ def rewrite(context: RewriteContext) -> Edit:
             changes[side.value] = value
     if adds is not None:
         made.append(build.argument(adds, "ignore_index"))
-    new = cst.Call(
-        build.operand(loss.call.func),
-        [
-            one.with_changes(comma=cst.MaybeSentinel.DEFAULT, whitespace_after_arg=cst.SimpleWhitespace(""))
-            for one in made
-        ],
-    )
+    plain = {"comma": cst.MaybeSentinel.DEFAULT, "whitespace_after_arg": cst.SimpleWhitespace("")}
+    new = cst.Call(build.operand(loss.call.func), [one.with_changes(**plain) for one in made])
     refuse_breaks_in(context, loss.call, new)
     if context.plain(loss.call) != context.plain(new):
         changes[loss.call] = new
@@ -164,9 +159,8 @@ def _metrics(
     """Adds the changes of what is computed from the selected rows besides the loss, if there is any.  ``mask`` is the
     mask of all rows.
     """
-    rows = Rows(
-        context.plain(mask), packed={cst.ensure_type(one.arg.value, cst.Name).value for one in sides if one.line}
-    )
+    packed = {cst.ensure_type(one.arg.value, cst.Name).value for one in sides if one.line}
+    rows = Rows(context.plain(mask), packed=packed)
     for use in (one for side in sides for one in side.others):
         if any(one in changes for one in context.around(use)):
             continue
@@ -217,10 +211,7 @@ def _ignored(
 
 
 def _is_int(node: cst.BaseExpression) -> bool:
-    return isinstance(
-        node.expression if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus) else node,
-        cst.Integer,
-    )
+    return m.matches(node, m.Integer() | m.UnaryOperation(operator=m.Minus(), expression=m.Integer()))
 
 
 def _compared(context: RewriteContext, mask: cst.BaseExpression, target: _Side) -> cst.BaseExpression | None:

@@ -51,9 +51,8 @@ def element_edit(
     context: RewriteContext, node: cst.Subscript, index: cst.BaseExpression, made: cst.BaseExpression
 ) -> Edit:
     """The edit of a subscript of a tensor in which the 0-d integer tensor ``made`` replaces ``index``."""
-    position = next(
-        (at for at, one in enumerate(node.slice) if isinstance(one.slice, cst.Index) and one.slice.value is index), None
-    )
+    indices = [one.slice.value if isinstance(one.slice, cst.Index) else None for one in node.slice]
+    position = next((at for at, one in enumerate(indices) if one is index), None)
     if position is None:
         raise Declined("the tensor is only part of an index")
     dimension = _dimension(context, node.slice, position)

@@ -50,8 +50,7 @@ def _reason_in(
     context: RewriteContext, line: cst.CSTNode, why: Callable[[RewriteContext, cst.CSTNode], str | None]
 ) -> str | None:
     """The first reason that ``why`` has for an argument of the calls in a line."""
-    calls = [one.value for one in getattr(line, "body", ()) if isinstance(one, cst.Expr)]
-    args = [arg for call in calls if isinstance(call, cst.Call) for arg in call.args]
+    args = [arg for call in _values(line) if isinstance(call, cst.Call) for arg in call.args]
     return next(filter(None, (why(context, arg) for arg in args)), None)
 
 
@@ -61,16 +60,19 @@ def _is_plain(context: RewriteContext, statement: cst.CSTNode) -> bool:
 
 def _prints_or_logs(context: RewriteContext, statement: cst.CSTNode) -> bool:
     """True if a statement only prints lines to the console or makes log records."""
-    return _reports(context, statement) and all(
-        is_line_or_record(context, cst.ensure_type(one, cst.Expr).value)
-        for one in cst.ensure_type(statement, cst.SimpleStatementLine).body
-    )
+    return _reports(context, statement) and all(is_line_or_record(context, one) for one in _values(statement))
 
 
 def _reports(context: RewriteContext, statement: cst.CSTNode) -> bool:
-    return isinstance(statement, cst.SimpleStatementLine) and all(
-        isinstance(one, cst.Expr) and is_reporting(context, one.value) for one in statement.body
+    is_line = isinstance(statement, cst.SimpleStatementLine) and all(
+        isinstance(one, cst.Expr) for one in statement.body
     )
+    return is_line and all(is_reporting(context, one) for one in _values(statement))
+
+
+def _values(statement: cst.CSTNode) -> list[cst.BaseExpression]:
+    """The expressions that are statements of their own in a line."""
+    return [one.value for one in getattr(statement, "body", ()) if isinstance(one, cst.Expr)]
 
 
 def _neighbours(context: RewriteContext, line: cst.SimpleStatementLine) -> list[Statement]:

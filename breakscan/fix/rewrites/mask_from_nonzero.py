@@ -21,6 +21,7 @@ _FIRST = differs(
     "the mask must have one dimension; if it selects nothing, the result is 0 instead of an IndexError",
     *(Effect.NO_LONGER_RAISES, Effect.VALUES),
 )
+_NEEDS_INDICES = "needs the indices themselves, and how many there are depends on values"
 
 
 def rewrite(context: RewriteContext) -> Edit:
@@ -79,17 +80,15 @@ def _vector(context: RewriteContext, node: cst.Call, rows: bool) -> cst.BaseExpr
     if not rows:
         if isinstance(above, cst.Subscript) and m.matches(above.slice[0].slice, _ZERO) and len(above.slice) == 1:
             return above
-        if isinstance(above, cst.Assign) and m.matches(
-            above.targets[0].target, m.Tuple([m.Element()]) | m.List([m.Element()])
-        ):
+        unpacked = m.Tuple([m.Element()]) | m.List([m.Element()])
+        if isinstance(above, cst.Assign) and m.matches(above.targets[0].target, unpacked):
             return node
         raise Declined("the indices of every dimension are needed, and how many there are depends on values")
     call = context.parent(above) if isinstance(above, cst.Attribute) else None
     if isinstance(call, cst.Call) and isinstance(above, cst.Attribute):
         minus_one = m.UnaryOperation(operator=m.Minus(), expression=m.Integer("1"))
-        if above.attr.value in ("flatten", "ravel", "squeeze") and (
-            not call.args or m.matches(call.args[0].value, minus_one)
-        ):
+        at_the_end = not call.args or m.matches(call.args[0].value, minus_one)
+        if above.attr.value in ("flatten", "ravel", "squeeze") and at_the_end:
             return call
         if above.attr.value in ("view", "reshape") and m.matches(call, m.Call(args=[m.Arg(minus_one)])):
             return call
@@ -115,7 +114,7 @@ def _used(context: RewriteContext, vector: cst.BaseExpression, mask: cst.BaseExp
     if isinstance(above, cst.Assign):
         raise Declined("the indices are stored where other code can read them")
     where = above if isinstance(above, cst.BaseExpression) else vector
-    raise Declined(f"`{context.plain(where)}` needs the indices themselves, and how many there are depends on values")
+    raise Declined(f"`{context.plain(where)}` {_NEEDS_INDICES}")
 
 
 def _first_at(context: RewriteContext, subscript: cst.Subscript, rows: bool) -> cst.BaseExpression:
@@ -128,6 +127,4 @@ def _first_at(context: RewriteContext, subscript: cst.Subscript, rows: bool) -> 
             return outer
     if rows and m.matches(subscript, m.Subscript(slice=[m.SubscriptElement(_ZERO), m.SubscriptElement(_ZERO)])):
         return subscript
-    raise Declined(
-        f"`{context.plain(subscript)}` needs the indices themselves, and how many there are depends on values"
-    )
+    raise Declined(f"`{context.plain(subscript)}` {_NEEDS_INDICES}")

@@ -127,9 +127,8 @@ def _attribute_use(
         reshapes = flattens(context, above) or name in ("view", "reshape")
         if is_elementwise(context, above) or is_conversion(context, above) or reshapes:
             return above
-    raise Declined(
-        f"`{context.plain(attribute)}` needs the selected elements themselves, whose number depends on values"
-    )
+    selected = "the selected elements themselves, whose number depends on values"
+    raise Declined(f"`{context.plain(attribute)}` needs {selected}")
 
 
 def _argument_use(context: RewriteContext, node: cst.BaseExpression, arg: cst.Arg) -> _Use | cst.BaseExpression:

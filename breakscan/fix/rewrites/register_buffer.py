@@ -40,10 +40,8 @@ def rewrite(context: RewriteContext) -> Edit:
         if cst.ensure_type(one, cst.SimpleString).evaluated_value == name:
             raise Declined(f"`{context.code(one)}` may name the number elsewhere")
     value = cst.ensure_type(line.body[0], cst.Assign).value
-    tensor = context.code(context.imported("torch.tensor"))
-    made: cst.BaseStatement = cst.parse_statement(
-        f'{own}.register_buffer("{name}", {tensor}({context.code(value)}), persistent=False)'
-    )
+    tensor = f"{context.code(context.imported('torch.tensor'))}({context.code(value)})"
+    made: cst.BaseStatement = cst.parse_statement(f'{own}.register_buffer("{name}", {tensor}, persistent=False)')
     made = with_leading_lines(made, line).with_changes(trailing_whitespace=line.trailing_whitespace)
     uses = Uses(context, "int", context.code(target))
     replace: dict[cst.CSTNode, Replacement] = {line: made}

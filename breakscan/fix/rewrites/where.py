@@ -169,11 +169,8 @@ class _Branch:
             raise Declined("only one side returns")
         elif self.arms[-1].test is None:
             self._no_static()
-            lines = [
-                *self._kept(self.arms, merged=()),
-                cst.SimpleStatementLine([cst.Return(self._chosen_return(self.arms))]),
-            ]
-            made = self._in_place_of_node(lines)
+            kept = self._kept(self.arms, merged=())
+            made = self._in_place_of_node([*kept, self._chosen_return(self.arms)])
         else:
             made = self._early_return()
         return Edit(made, [BOTH_COMPUTED, A_NEW_TENSOR])
@@ -200,9 +197,7 @@ class _Branch:
                 if one.name in read([arm.test.tensor, arm.side.returned]):
                     raise Declined(f"`{one.name}` has a different value at the return")
         kept: list[cst.BaseStatement] = self._kept(self.arms, merged=())
-        new: cst.BaseStatement = cst.SimpleStatementLine(
-            [cst.Return(self._chosen_return([*self.arms, _Arm(None, rest)]))]
-        )
+        new = self._chosen_return([*self.arms, _Arm(None, rest)])
         if kept:
             kept[0] = build.with_leading_lines(kept[0], self.node)
         new = build.with_leading_lines(new, self.node if last is behind[0] and not kept else last)
@@ -245,7 +240,7 @@ class _Branch:
             made = choice(self.context, asked, self._side_value(name, arm.side), made)
         return made
 
-    def _chosen_return(self, arms: Sequence[_Arm]) -> cst.BaseExpression:
+    def _chosen_return(self, arms: Sequence[_Arm]) -> cst.BaseStatement:
         made: cst.BaseExpression | None = None
         for arm in reversed(arms):
             assert arm.side.returned is not None
@@ -253,8 +248,7 @@ class _Branch:
             if made is not None and arm.test is not None:
                 value = choice(self.context, arm.test.tensor, value, made)
             made = value
-        assert made is not None
-        return made
+        return cst.SimpleStatementLine([cst.Return(made)])
 
     # -- checks -------------------------------------------------------------------------------------------------
 

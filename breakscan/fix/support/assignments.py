@@ -174,10 +174,8 @@ def is_outer(context: RewriteContext, name: str) -> bool:
 @lru_cache(maxsize=MOST_FUNCTIONS_KEPT)
 def _declared(function: cst.FunctionDef) -> frozenset[str]:
     """The names that a function, or one in it, declares ``global`` or ``nonlocal``."""
-    declared = [
-        one for one in nodes_of(function, cst.Global, cst.Nonlocal) if isinstance(one, cst.Global | cst.Nonlocal)
-    ]
-    return frozenset(item.name.value for one in declared for item in one.names)
+    declared = nodes_of(function, cst.Global, cst.Nonlocal)
+    return frozenset(item.name.value for one in declared for item in one.names)  # type: ignore[attr-defined]
 
 
 def is_read_outside(context: RewriteContext, name: str, statement: cst.CSTNode) -> bool:
@@ -209,9 +207,8 @@ def _is_assigned_first(context: RewriteContext, name: str, read_at: cst.CSTNode,
             for one in reversed(above.body[:place]):
                 if id(one) in own:
                     return False
-                if isinstance(one, cst.SimpleStatementLine) and any(
-                    m.matches(target, assigned) for small in one.body for target in getattr(small, "targets", ())
-                ):
+                small = one.body if isinstance(one, cst.SimpleStatementLine) else ()
+                if any(m.matches(target, assigned) for each in small for target in getattr(each, "targets", ())):
                     return True
         inner, above = above, context.parent(above)
     return False

@@ -159,12 +159,10 @@ def _is_setting(context: RewriteContext, node: cst.BaseExpression) -> bool:
         return False
     owner = next((one for one in context.around(node) if isinstance(one, cst.ClassDef)), None)
     text = context.plain(node)
-    setters = {
-        next((above.name.value for above in context.around(one) if isinstance(above, cst.FunctionDef)), None)
-        for one in (findall(owner, m.AssignTarget() | m.AugAssign() | m.AnnAssign()) if owner is not None else ())
-        if isinstance(one, cst.AssignTarget | cst.AugAssign | cst.AnnAssign) and context.plain(one.target) == text
-    }
-    return setters == {"__init__"}
+    stores = findall(owner, m.AssignTarget() | m.AugAssign() | m.AnnAssign()) if owner is not None else ()
+    own = [one for one in stores if context.plain(one.target) == text]  # type: ignore[attr-defined]
+    functions = [next((up for up in context.around(one) if isinstance(up, cst.FunctionDef)), None) for one in own]
+    return {one and one.name.value for one in functions} == {"__init__"}
 
 
 def _is_linear(context: RewriteContext, node: cst.BinaryOperation) -> bool:

@@ -200,32 +200,24 @@ class _Raises(cst.CSTVisitor):
                 self.reasons.append(f"`{self.context.code(node)}` raises for indices out of range")
 
     def visit_BinaryOperation(self, node: cst.BinaryOperation) -> None:
-        if isinstance(node.operator, cst.FloorDivide | cst.Modulo) or (
-            isinstance(node.operator, cst.Divide)
-            and self.context.fact(node.right).kind in ("number", "shape", "unknown")
-        ):
-            divisor = self.context.fact(node.right)
-            if divisor.dtype != "float" and not divisor.literal:
-                self.reasons.append(f"`{self.context.code(node)}` may divide by zero")
+        divisor = self.context.fact(node.right)
+        by_number = isinstance(node.operator, cst.Divide) and divisor.kind in ("number", "shape", "unknown")
+        divides = by_number or isinstance(node.operator, cst.FloorDivide | cst.Modulo)
+        if divides and divisor.dtype != "float" and not divisor.literal:
+            self.reasons.append(f"`{self.context.code(node)}` may divide by zero")
 
 
 # -- code that compiled code skips ----------------------------------------------------------------------------------
 
 _BUILTINS = frozenset(
-    {
-        *("abs", "bool", "dict", "float", "format", "getattr", "hasattr", "id", "int", "isinstance", "len", "list"),
-        *("map", "max", "min", "range", "repr", "round", "set", "sorted", "str", "sum", "tuple", "type", "vars", "zip"),
-        *("any", "all", "enumerate", "print"),
-    }
+    "abs bool dict float format getattr hasattr id int isinstance len list map max min range repr round set sorted str "
+    "sum tuple type vars zip any all enumerate print".split()
 )
 _MODULES = ("math.", "time.", "datetime.", "os.getpid", "os.path.", "numpy.", "textwrap.")
 _METHODS = frozenset(
-    {
-        *("format", "get", "isEnabledFor", "items", "join", "keys", "split", "strip", "upper", "lower", "values"),
-        *("size", "dim", "numel", "item", "tolist", "cpu", "detach", "numpy", "mean", "min", "max", "sum", "any"),
-        *("all", "abs", "isnan", "isinf", "isfinite", "float", "norm", "is_floating_point", "is_complex"),
-        *("is_contiguous", "stride", "type", "memory_format", "count", "index", "title", "replace"),
-    }
+    "format get isEnabledFor items join keys split strip upper lower values size dim numel item tolist cpu detach "
+    "numpy mean min max sum any all abs isnan isinf isfinite float norm is_floating_point is_complex is_contiguous "
+    "stride type memory_format count index title replace".split()
 )
 _RANDOM_MODULES = ("random.", "numpy.random.")
 _ASKING = ("is_", "has_", "_is_", "_has_")
@@ -240,6 +232,10 @@ def why_missed(context: RewriteContext, node: cst.CSTNode) -> str | None:
     return _first_reason(_Missed(context), node)
 
 
+_REPORTING = {
+    "warnings": ("warn", "warn_explicit"),
+    "logging": ("debug", "info", "warning", "warn", "error", "critical", "exception", "log"),
+}
 _NOT_REPORTING = ("etLevel", "Handler", "Filter", "EnabledFor", "EffectiveLevel", "getChild")
 
 
@@ -261,10 +257,7 @@ def is_reporting(context: RewriteContext, node: cst.CSTNode) -> bool:
     module, _, function = name.rpartition(".")
     if context.code(node.func).rpartition(".")[2] in ("rank_zero_debug", "rank_zero_info", "rank_zero_warn"):
         return True  # of Lightning, TorchMetrics and others, also in their own files, where it is a decorated function
-    return (module == "warnings" and function in ("warn", "warn_explicit")) or (
-        module == "logging"
-        and function in ("debug", "info", "warning", "warn", "error", "critical", "exception", "log")
-    )
+    return function in _REPORTING.get(module, ())
 
 
 class _Missed(Effects):
@@ -272,9 +265,8 @@ class _Missed(Effects):
         text = self.context.code(node.func)
         function, method = called(self.context, node)
         full = (function or "").removeprefix("builtins.")
-        name = (method or full).rpartition(".")[2] or (
-            node.func.attr.value if isinstance(node.func, cst.Attribute) else ""
-        )
+        attribute = node.func.attr.value if isinstance(node.func, cst.Attribute) else ""
+        name = (method or full).rpartition(".")[2] or attribute
         if draws_random(self.context, node) or full.startswith(_RANDOM_MODULES):
             self.reasons.append(f"`{text}` draws random numbers")
         elif name.endswith("_") and not name.endswith("__"):
@@ -370,9 +362,8 @@ def _keeps_it(context: RewriteContext, name: cst.Name) -> bool:
     if isinstance(above, cst.Subscript):
         # `x[i] = v` and `x[i] + 1` keep no part of it.
         user = context.parent(above)
-        return isinstance(_outside(context, user), cst.AssignTarget) or isinstance(
-            user, cst.AugAssign | cst.BinaryOperation | cst.Comparison
-        )
+        computes = isinstance(user, cst.AugAssign | cst.BinaryOperation | cst.Comparison)
+        return computes or isinstance(_outside(context, user), cst.AssignTarget)
     return isinstance(_outside(context, above), cst.Return)
 
 

@@ -59,11 +59,9 @@ class Rows:
         return any(self.selects(context, one) for one in findall(node, m.Subscript()))
 
     def selects(self, context: RewriteContext, node: cst.CSTNode) -> bool:
-        elements = cst.ensure_type(node, cst.Subscript).slice
-        return any(
-            isinstance(one.slice, cst.Index) and self.name_of(context.plain(one.slice.value)) == self.index
-            for one in elements
-        )
+        parts = [one.slice for one in cst.ensure_type(node, cst.Subscript).slice]
+        indices = [context.plain(one.value) for one in parts if isinstance(one, cst.Index)]
+        return self.index in map(self.name_of, indices)
 
 
 def of_all(context: RewriteContext, rows: Rows, node: cst.BaseExpression) -> cst.BaseExpression:
@@ -231,11 +229,10 @@ def _is_count(context: RewriteContext, rows: Rows, node: cst.BaseExpression) -> 
         if m.matches(node, _SIZES):
             return _is_index(context, rows, cst.ensure_type(node.func, cst.Attribute).value)
         return _reduces(context, rows, node, "sum") or _reduces(context, rows, node, "count_nonzero")
-    if m.matches(node, _SHAPE):
-        return _is_index(
-            context, rows, cst.ensure_type(cst.ensure_type(node, cst.Subscript).value, cst.Attribute).value
-        )
-    return False
+    if not m.matches(node, _SHAPE):
+        return False
+    shape = cst.ensure_type(cst.ensure_type(node, cst.Subscript).value, cst.Attribute)
+    return _is_index(context, rows, shape.value)
 
 
 def _is_index(context: RewriteContext, rows: Rows, node: cst.BaseExpression) -> bool:

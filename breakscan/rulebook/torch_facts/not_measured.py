@@ -67,11 +67,8 @@ COUNT_LAST = frozenset({"unique", "unique_consecutive"})
 RECURRENT_MODULES = frozenset({"torch.nn.LSTM", "torch.nn.GRU", "torch.nn.RNN"})
 """Modules at which a function runs eager (``VariableBuilder`` of torch 2.13).  Modules are not measured."""
 CHANGES_MORE_THAN_IT_RETURNS = frozenset(
-    {
-        *("backward", "compile", "enable_grad", "load", "manual_seed", "no_grad", "register_hook", "retain_grad"),
-        *("save", "seed", "set_default_dtype", "set_grad_enabled", "set_num_threads", "set_printoptions"),
-        *("set_rng_state", "share_memory", "use_deterministic_algorithms"),
-    }
+    "backward compile enable_grad load manual_seed no_grad register_hook retain_grad save seed set_default_dtype "
+    "set_grad_enabled set_num_threads set_printoptions set_rng_state share_memory use_deterministic_algorithms".split()
 )
 """Functions that change the state of torch, of the process, or of a file, none of which is a tensor."""
 SETS_THE_GENERATOR = frozenset({"manual_seed", "manual_seed_all", "seed", "seed_all", "set_rng_state"})
@@ -96,9 +93,7 @@ INPLACE_AT = {
 FILLED_WITH_NUMBERS = frozenset({"tensor", "as_tensor", "full", "arange"})
 """Functions whose result has the dtype class of the Python numbers that they are given.  Their samples hold no
 tensor."""
-OF_THE_DEFAULT_DTYPE = frozenset(
-    {"zeros", "ones", "empty", "rand", "randn", "eye", "linspace", "range", "scalar_tensor"}
-)
+OF_THE_DEFAULT_DTYPE = frozenset("zeros ones empty rand randn eye linspace range scalar_tensor".split())
 """Functions whose result has the default dtype.  Their samples hold no tensor."""
 DIMENSIONS_OF_NEW = {
     **dict.fromkeys(("arange", "linspace", "logspace", "randperm", "range", "hann_window", "bincount"), 1),
@@ -110,13 +105,10 @@ measured."""
 ONLY_LOOKED_AT = frozenset({"shape", "dtype", "device", "ndim"})
 """Attributes that say what a tensor is like and give no other tensor."""
 ONLY_ANSWERS = frozenset(
-    {
-        *("torch.Size", "torch.can_cast", "torch.compiler.is_compiling", "torch.compiler.is_dynamo_compiling"),
-        *("torch.cuda.is_available", "torch.device", "torch.finfo", "torch.get_default_dtype", "torch.iinfo"),
-        *("torch.is_autocast_enabled", "torch.is_grad_enabled", "torch.is_inference_mode_enabled", "torch.is_storage"),
-        *("torch.is_tensor", "torch.jit.is_scripting", "torch.jit.is_tracing", "torch.promote_types"),
-        *("torch.from_numpy", "torch.result_type"),
-    }
+    "torch.Size torch.can_cast torch.compiler.is_compiling torch.compiler.is_dynamo_compiling torch.cuda.is_available "
+    "torch.device torch.finfo torch.get_default_dtype torch.iinfo torch.is_autocast_enabled torch.is_grad_enabled "
+    "torch.is_inference_mode_enabled torch.is_storage torch.is_tensor torch.jit.is_scripting torch.jit.is_tracing "
+    "torch.promote_types torch.from_numpy torch.result_type".split()
 )
 """Functions that return a value and do nothing else, but that are no operators of tensors, and are not measured.
 ``tests/rulebook/torch_facts/test_not_measured.py`` tries them."""

@@ -41,16 +41,11 @@ def forms(kinds: Iterable[str]) -> frozenset[str]:
 def is_covered(form: str, tried: Collection[str]) -> bool:
     """True if what holds for calls of the forms that were tried holds for a form: it is one of them, or one of them
     with a number for a tensor."""
-    return any(
-        len(one) == len(form) and one.count("s") == form.count("s") and one.count("t") >= form.count("t")
-        for one in tried
-    )
+    alike = [one for one in tried if len(one) == len(form) and one.count("s") == form.count("s")]
+    return any(one.count("t") >= form.count("t") for one in alike)
 
 
-DTYPES = (
-    *("bool", "uint8", "int8", "int16", "int32", "int64"),
-    *("float16", "bfloat16", "float32", "float64", "complex64", "complex128"),
-)
+DTYPES = tuple("bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64 complex128".split())
 """The dtypes that are measured, by their names in ``torch``."""
 
 
