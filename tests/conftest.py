@@ -1,6 +1,7 @@
 """What holds for all tests."""
 
 import contextlib
+import importlib.util
 import json
 import shutil
 import signal
@@ -18,6 +19,7 @@ from referencing import Registry, Resource
 import breakscan as package
 
 SCHEMAS = Path(package.__file__).parent / "schemas"
+Valid = Callable[[str, str], Any]
 
 # How long an example takes says how busy the machine is.
 settings.register_profile("no clock", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -33,6 +35,11 @@ def pytest_configure(config: pytest.Config) -> None:
     """With ``-m "not torch ..."`` the tests run as they would where torch is not installed: its import is slow."""
     if str(config.getoption("markexpr")).startswith("not torch"):
         sys.modules["torch"] = None  # type: ignore[assignment]
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("torch") and importlib.util.find_spec("torch") is None:
+        pytest.skip("torch is not installed")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -73,7 +80,7 @@ def chromium() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="session")
-def valid() -> Callable[[str, str], Any]:
+def valid() -> Valid:
     """Takes a text and the name of a schema (``bench``), and returns what the text holds, which the schema allows."""
     files = {path.name: json.loads(path.read_text(encoding="utf-8")) for path in SCHEMAS.glob("*.json")}
     resources = ((name, Resource.from_contents(schema)) for name, schema in files.items())

@@ -68,7 +68,6 @@ def test_fix_prints_what_the_tour_shows() -> None:
 
 @pytest.mark.torch
 def test_explain_prints_what_the_tour_shows() -> None:
-    pytest.importorskip("torch")
     command = "breakscan explain examples/vision.py --images 42"
     done = subprocess.run(
         [sys.executable, "-m", *command.split(), "--backend", "eager"],

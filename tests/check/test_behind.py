@@ -80,7 +80,6 @@ def test_a_break_that_shows_where_the_graph_ends_is_hidden_by_later_ones(check: 
 
 @pytest.mark.torch
 def test_dynamo_does_not_get_there(tmp_path: Path) -> None:
-    pytest.importorskip("torch")
     report = tmp_path / "report.json"
     options = ["--format", "json", "--output", str(report), str(PROGRAM)]
     subprocess.run([sys.executable, "-m", "breakscan", "explain", *options], check=True, capture_output=True)

@@ -40,6 +40,9 @@ class Done:
         return json.loads(self.out)
 
 
+Run = Callable[..., Done]
+
+
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
@@ -51,7 +54,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def breakscan(folder: Path, capfd: pytest.CaptureFixture[str]) -> Callable[..., Done]:
+def breakscan(folder: Path, capfd: pytest.CaptureFixture[str]) -> Run:
     """Runs a command line in this process."""
 
     def run(*arguments: str) -> Done:
@@ -63,7 +66,7 @@ def breakscan(folder: Path, capfd: pytest.CaptureFixture[str]) -> Callable[..., 
 
 
 @pytest.fixture
-def process(folder: Path) -> Callable[..., Done]:
+def process(folder: Path) -> Run:
     """Runs ``python -m breakscan`` in a separate process."""
 
     def run(*arguments: str, stdin: bytes = b"", env: dict[str, str] | None = None) -> Done:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import jsonschema
 import pytest
-from test_check import SCHEMA
 
-Run = Callable[..., Any]
+from tests.cli.conftest import Run
+from tests.conftest import Valid
+
 FILE = "baseline.toml"
 BASELINE = ("check", "--baseline", FILE, "--format", "concise", "--target-torch", "2.13")
 
@@ -250,9 +248,8 @@ def test_a_notebook(breakscan: Run, folder: Path) -> None:
     assert (done.status, done.err) == (0, "")
 
 
-def test_json_counts_what_is_known(breakscan: Run, known: str) -> None:
-    data = json.loads(breakscan("check", "--baseline", FILE, "--format", "json", "--target-torch", "2.13").out)
-    jsonschema.Draft202012Validator(SCHEMA).validate(data)
+def test_json_counts_what_is_known(breakscan: Run, known: str, valid: Valid) -> None:
+    data = valid(breakscan("check", "--baseline", FILE, "--format", "json", "--target-torch", "2.13").out, "check")
     assert data["summary"] == {"files": 2, "findings": 0, "known": 1, "by_rule": {}}
 
 

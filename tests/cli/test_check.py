@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote_to_bytes
 
-import jsonschema
 import pytest
 
-import breakscan as package
+from tests.cli.conftest import Run
+from tests.conftest import Valid
 
-Run = Callable[..., Any]
-SCHEMA = json.loads((Path(package.__file__).parent / "schemas" / "check.schema.json").read_text(encoding="utf-8"))
 PRINTS = "import torch\n@torch.compile\ndef f(x):\n    print(x)\n    return x\n"
 LINE = "model.py:6:12: warning BRK101 a Python branch on a tensor's value"
 
@@ -46,17 +40,9 @@ def test_without_paths_the_working_directory_is_checked(breakscan: Run) -> None:
     assert (done.status, done.json["summary"]["files"]) == (1, 2)
 
 
-def test_the_full_report_is_the_default(breakscan: Run) -> None:
-    out = breakscan("check", "model.py").out
-    assert "6 │         if x.any():" in out
-    assert "│            ━━━━━━━ a Python branch on a tensor's value" in out
-    assert "Instead: " in out
-
-
-def test_json_is_valid_by_the_schema(breakscan: Run, folder: Path) -> None:
+def test_json_is_valid_by_the_schema(breakscan: Run, folder: Path, valid: Valid) -> None:
     (folder / "broken.py").write_text("def f(:\n", encoding="utf-8")
-    data = breakscan("check", ".", "gone.py", "--format", "json").json
-    jsonschema.Draft202012Validator(SCHEMA).validate(data)
+    data = valid(breakscan("check", ".", "gone.py", "--format", "json").out, "check")
     assert data["summary"] == {"files": 3, "findings": 1, "known": 0, "by_rule": {"BRK101": 1}}
     assert [error["path"] for error in data["errors"]] == ["broken.py", "gone.py"]
     region = {"path": "model.py", "line": 5, "how": "nn.Module.forward", "entry": data["findings"][0]["function"]}
@@ -147,14 +133,6 @@ class TestSelection:
     def test_by_options(self, breakscan: Run, folder: Path, options: list[str], status: int) -> None:
         assert breakscan("check", "model.py", *options).status == status
 
-    def test_by_a_comment(self, breakscan: Run, folder: Path) -> None:
-        model = folder / "model.py"
-        text = model.read_text(encoding="utf-8")
-        model.write_text(text.replace("any():", "any():  # breakscan: ignore[BRK101] wanted"), encoding="utf-8")
-        done = breakscan("check", "model.py")
-        assert done.status == 0
-        assert done.out.endswith(" · 1 suppressed\n")
-
     def test_a_comment_that_cannot_be_read_is_a_warning(self, breakscan: Run, folder: Path) -> None:
         model = folder / "model.py"
         text = model.read_text(encoding="utf-8")
@@ -184,18 +162,6 @@ class TestConfiguration:
         done = breakscan(*command)
         assert (done.status, done.out) == (2, "")
         assert done.err == f"Error: {config}:2: slect: unknown key: did you mean select?\n"
-
-    def test_config_shows_all_settings(self, breakscan: Run, folder: Path) -> None:
-        (folder / "pyproject.toml").write_text(
-            "[tool.breakscan]\ntarget-torch = '2.13'\nselect = ['BRK101']\n"
-            "[tool.breakscan.per-file-ignores]\n'a.py' = ['BRK101']\n",
-            encoding="utf-8",
-        )
-        lines = breakscan("config").out.splitlines()
-        assert lines[:3] == ["# from pyproject.toml", 'target-torch = "2.13"  # config', 'target = "compile"']
-        assert lines[-4:] == [
-            'cache-dir = ".breakscan_cache"', "[per-file-ignores]", '"a.py" = ["BRK101"]', "# 1 rules: BRK101"
-        ]  # fmt: skip
 
     def test_the_target_is_in_every_report(self, breakscan: Run) -> None:
         data = breakscan("check", "--format", "json", "--target-torch", "2.13.1", "--fullgraph").json
@@ -261,12 +227,6 @@ def test_wrong_usage_is_status_2_with_one_line(breakscan: Run, arguments: list[s
     assert said in done.err.splitlines()[-1]
 
 
-def test_output_goes_to_a_file(breakscan: Run, folder: Path) -> None:
-    done = breakscan("check", "--output", "report.txt")
-    assert (done.status, done.out) == (1, "")
-    assert "━━━━━━━ a Python branch" in (folder / "report.txt").read_text(encoding="utf-8")
-
-
 def test_paths_elsewhere_are_absolute(breakscan: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "sub").mkdir()
     monkeypatch.chdir(folder / "sub")
@@ -302,7 +262,6 @@ def test_ctrl_c_is_status_130(breakscan: Run, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.process
-def test_a_file_in_the_working_directory_is_not_run_for_a_library(folder: Path) -> None:
+def test_a_file_in_the_working_directory_is_not_run_for_a_library(process: Run, folder: Path) -> None:
     (folder / "click.py").write_text("raise SystemExit(77)\n", encoding="utf-8")
-    command = [sys.executable, "-m", "breakscan", "check", "--no-cache", "model.py"]
-    assert subprocess.run(command, cwd=folder, capture_output=True, check=False).returncode == 1
+    assert process("check", "--no-cache", "model.py").status == 1

@@ -7,17 +7,15 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import breakscan as package
 from breakscan.cli.main import COMMANDS
 from breakscan.cli.output import ProgressBar
-
-Run = Callable[..., Any]
+from tests.cli.conftest import Run
+from tests.report.report_results import Terminal
 
 
 @pytest.mark.parametrize("option", ["--version", "-V"])
@@ -126,34 +124,25 @@ def test_without_a_suitable_torch_nothing_runs(
     assert (done.status, done.out, done.err) == (2, "", f"Error: {message}\n")
 
 
-def test_the_extra_of_mcp_is_named(breakscan: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in sys.modules if name.partition(".")[0] == "mcp" or "serve.agents" in name]:
+@pytest.mark.parametrize(
+    ("command", "libraries", "room"), [("mcp", ("mcp",), "agents"), ("server", ("pygls", "lsprotocol"), "editor")]
+)
+def test_the_extra_that_is_missing_is_named(
+    breakscan: Run, monkeypatch: pytest.MonkeyPatch, command: str, libraries: tuple[str, ...], room: str
+) -> None:
+    for name in [one for one in sys.modules if one.startswith((*libraries, f"breakscan.serve.{room}"))]:
         monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "mcp", None)
-    done = breakscan("mcp")
+    for name in libraries:
+        monkeypatch.setitem(sys.modules, name, None)
+    done = breakscan(command)
     assert done.status == 2
-    assert "install breakscan with its extra 'mcp', as in 'breakscan[mcp]'" in done.err
+    assert f"install breakscan with its extra '{command}', as in 'breakscan[{command}]'" in done.err
 
 
 def test_the_root_is_a_folder(breakscan: Run) -> None:
     done = breakscan("mcp", "--root", "model.py")
     assert done.status == 2
     assert "is a file" in done.err
-
-
-def test_the_extra_of_the_server_is_named(breakscan: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in sys.modules if name.startswith(("pygls", "lsprotocol", "breakscan.serve.editor"))]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "pygls", None)
-    monkeypatch.setitem(sys.modules, "lsprotocol", None)
-    done = breakscan("server")
-    assert done.status == 2
-    assert "install breakscan with its extra 'server', as in 'breakscan[server]'" in done.err
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
 
 
 def shown(stream: io.StringIO, patience: float) -> str:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-Run = Callable[..., Any]
+from tests.cli.conftest import Run
 
 PROGRAM = """import torch
 
@@ -67,7 +66,7 @@ def report(*problems: Any, **changes: Any) -> Any:
 
 
 @pytest.fixture
-def diff(breakscan: Run, folder: Path) -> Callable[..., Any]:
+def diff(breakscan: Run, folder: Path) -> Run:
     """Compares two reports; the result as JSON comes with the exit status."""
 
     def run(before: Any, after: Any, *options: str) -> Any:
@@ -175,7 +174,6 @@ def test_what_is_no_report_is_told(breakscan: Run, folder: Path, text: str, prob
 
 @pytest.mark.torch
 def test_two_runs(process: Run, breakscan: Run, folder: Path) -> None:
-    pytest.importorskip("torch")
     program = folder / "program.py"
     program.write_text(PROGRAM, encoding="utf-8")
     process("explain", "--format", "json", "--output", "before.json", "--save", "before", "program.py")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-Run = Callable[..., Any]
+from tests.cli.conftest import Run
+
 pytestmark = pytest.mark.process
 CALLER = """import torch
 from helper import scaled

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
+import click
 import pytest
 
-import breakscan as package
 from breakscan.cli.check import check
 from breakscan.cli.fix import fix
 from breakscan.fix.rewrites import described, rewrite_ids
-from breakscan.rulebook.config import Settings, load_settings
+from tests.cli.conftest import Run
+from tests.conftest import SCHEMAS
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -36,7 +35,7 @@ class Block(torch.nn.Module):
 """
 
 
-def test_the_output_of_the_page_is_real(breakscan: Callable[..., Any], folder: Path) -> None:
+def test_the_output_of_the_page_is_real(breakscan: Run, folder: Path) -> None:
     block = re.search(r"```console\n\$ breakscan (.*?)\n(.*?)```", page("check.md"), re.DOTALL)
     assert block
     (folder / "model.py").write_text(MODEL, encoding="utf-8")
@@ -47,44 +46,22 @@ def test_the_output_of_the_page_is_real(breakscan: Callable[..., Any], folder: P
     assert re.sub(r"\(\d+\.\d s\)", "(0.1 s)", shown) == piped
 
 
-def test_the_configuration_with_all_keys_loads(tmp_path: Path) -> None:
-    block = re.search(r"```toml\n(.*?)```", page("configuration.md"), re.DOTALL)
-    assert block
-    (tmp_path / "lint" / "rules").mkdir(parents=True)
-    (tmp_path / "lint" / "rules" / "BRK001-our-own-rule.md").write_text(
-        '+++\nid = "BRK001"\nname = "our-own-rule"\nsummary = "ours"\nwhy = "so"\ninstead = "else"\n'
-        'kind = "performance"\n[match]\nevent = "branch"\n+++\n',
-        encoding="utf-8",
-    )
-    (tmp_path / "pyproject.toml").write_text(block[1], encoding="utf-8")
-    settings = load_settings(tmp_path)
-    changed = {name for name in Settings.__slots__ if getattr(settings, name) != getattr(Settings(Path()), name)}
-    assert {"target_torch", "ignore", "exclude", "rule_folders", "per_file_ignores"} <= changed
-    for name in (
-        "target_torch",
-        "target",
-        "fullgraph",
-        "regions",
-        "confidence",
-        "select",
-        "ignore",
-        "exclude",
-        "cache_dir",
-    ):
-        assert f"| `{name.replace('_', '-')}` |" in page("configuration.md")
+@pytest.mark.parametrize(("name", "command"), [("check", check), ("configuration", check), ("fix", fix)])
+def test_every_option_that_a_page_names_exists(name: str, command: click.Command) -> None:
+    known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
+    named = set(re.findall(rf"`(?:breakscan {command.name} [^`]*?)?(--[a-z-]+)", page(f"{name}.md")))
+    assert named
+    assert named <= known
 
 
-def test_every_option_that_a_page_names_exists() -> None:
-    known = {option for parameter in check.params for option in (*parameter.opts, *parameter.secondary_opts)}
-    for name in ("check.md", "configuration.md"):
-        named = set(re.findall(r"`(?:breakscan check [^`]*?)?(--[a-z-]+)", page(name)))
-        assert named
-        assert named <= known
+def test_every_key_of_the_configuration_has_a_row() -> None:
+    schema = json.loads((SCHEMAS / "config.schema.json").read_text("utf-8"))
+    assert not {key for key in schema["properties"] if f"| `{key}` |" not in page("configuration.md")}
 
 
 @pytest.mark.parametrize("command", ["check", "fix", "explain", "survey", "tune"])
 def test_every_key_of_the_json_is_described(command: str) -> None:
-    schema = json.loads((Path(package.__file__).parent / "schemas" / f"{command}.schema.json").read_text("utf-8"))
+    schema = json.loads((SCHEMAS / f"{command}.schema.json").read_text("utf-8"))
     section = _section(command) + page("json.md").partition("##")[0]
     if "](#remedies)" in section:
         section += _section("Remedies")
@@ -118,11 +95,6 @@ def test_the_page_of_fix_lists_every_rewrite() -> None:
     rows = dict(re.findall(r"^\| `([a-z0-9-]+)` \| (.+) \|$", page("fix.md"), re.MULTILINE))
     told = {one: described(one).replace("``", "`").replace("|", "\\|") for one in rewrite_ids()}
     assert rows == told
-
-
-def test_every_option_of_the_page_of_fix_exists() -> None:
-    known = {option for parameter in fix.params for option in (*parameter.opts, *parameter.secondary_opts)}
-    assert set(re.findall(r"`(?:breakscan fix [^`]*?)?(--[a-z-]+)", page("fix.md"))) <= known
 
 
 def test_every_file_that_the_architecture_page_names_exists() -> None:

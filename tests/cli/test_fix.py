@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from breakscan.fix.planner import LAST_RESORT
 from breakscan.fix.rewrites import rewrite_ids
+from tests.cli.conftest import Run
+from tests.conftest import Valid
 
 CHOICE = """import torch
 
@@ -34,7 +34,7 @@ def choice(folder: Path) -> Path:
     return folder / "choice.py"
 
 
-def test_what_is_not_safe_is_shown_and_not_written(breakscan: Callable[..., Any], choice: Path) -> None:
+def test_what_is_not_safe_is_shown_and_not_written(breakscan: Run, choice: Path) -> None:
     done = breakscan("fix", ".")
     assert done.status == 0
     assert re.search(r"^@@ .* @@ unsafe$", done.out, re.MULTILINE)
@@ -56,7 +56,7 @@ class Net(torch.nn.Module):
 """
 
 
-def test_safe_edits_are_written_and_the_others_are_left(breakscan: Callable[..., Any], choice: Path) -> None:
+def test_safe_edits_are_written_and_the_others_are_left(breakscan: Run, choice: Path) -> None:
     choice.write_text(TWO, encoding="utf-8")
     done = breakscan("fix", ".")
     assert (done.status, re.findall(r"^@@ .* @@ (.*)$", done.out, re.MULTILINE)) == (1, ["line 6 safe, line 7 unsafe"])
@@ -81,7 +81,7 @@ class Net(torch.nn.Module):
 """
 
 
-def test_a_function_is_disabled_only_if_that_is_asked_for(breakscan: Callable[..., Any], choice: Path) -> None:
+def test_a_function_is_disabled_only_if_that_is_asked_for(breakscan: Run, choice: Path) -> None:
     choice.write_text(HELPER.replace(" + len(", " + \\\n        len("), encoding="utf-8")
     assert not breakscan("fix", "--format", "json", ".").json["files"][0]["changed"]
     asked = ("fix", "--rewrite", LAST_RESORT)
@@ -110,9 +110,7 @@ class Net(torch.nn.Module):
 """
 
 
-def test_a_refusal_is_not_followed_by_the_advice_that_it_speaks_against(
-    breakscan: Callable[..., Any], choice: Path
-) -> None:
+def test_a_refusal_is_not_followed_by_the_advice_that_it_speaks_against(breakscan: Run, choice: Path) -> None:
     choice.write_text(REFUSED, encoding="utf-8")
     notes = breakscan("fix", ".").err.split("choice.py:")[1:]
     said = {note.split()[1]: "Instead: " in note for note in notes}
@@ -148,7 +146,7 @@ class Whole(torch.nn.Module):
 """
 
 
-def test_edits_that_help_nothing_are_made_only_if_asked_for(breakscan: Callable[..., Any], choice: Path) -> None:
+def test_edits_that_help_nothing_are_made_only_if_asked_for(breakscan: Run, choice: Path) -> None:
     """A guard where another line of the function breaks, and code that runs when an object is made."""
     choice.write_text(IN_VAIN, encoding="utf-8")
     file = breakscan("fix", "--format", "json", ".").json["files"][0]
@@ -162,7 +160,7 @@ def test_edits_that_help_nothing_are_made_only_if_asked_for(breakscan: Callable[
     assert edited == ["Limit.__init__", "Net.forward", "rest"]
 
 
-def test_a_generated_file_is_left_alone(breakscan: Callable[..., Any], choice: Path) -> None:
+def test_a_generated_file_is_left_alone(breakscan: Run, choice: Path) -> None:
     choice.write_text(f"# Automatically generated from other.py.\n{CHOICE}", encoding="utf-8")
     done = breakscan("fix", "--unsafe", ".")
     assert (done.status, done.out) == (0, "")
@@ -171,7 +169,7 @@ def test_a_generated_file_is_left_alone(breakscan: Callable[..., Any], choice: P
 
 
 @pytest.mark.process
-def test_the_diff_is_one_that_git_applies(breakscan: Callable[..., Any], choice: Path) -> None:
+def test_the_diff_is_one_that_git_applies(breakscan: Run, choice: Path) -> None:
     done = breakscan("fix", "--unsafe", ".")
     assert done.status == 1
     assert "-        kept = x if y.sum() > 0 else y  # for later\n" in done.out
@@ -193,9 +191,7 @@ def test_the_diff_is_one_that_git_applies(breakscan: Callable[..., Any], choice:
     ],
 )
 @pytest.mark.parametrize("way", ["git", "write"])
-def test_bytes_that_are_no_code_stay(
-    process: Callable[..., Any], choice: Path, before: bytes, after: bytes, way: str
-) -> None:
+def test_bytes_that_are_no_code_stay(process: Run, choice: Path, before: bytes, after: bytes, way: str) -> None:
     choice.write_bytes(before)
     if way == "write":
         assert process("fix", "--unsafe", "--write", "choice.py").status == 0
@@ -209,7 +205,7 @@ def test_bytes_that_are_no_code_stay(
     assert choice.read_bytes() == after
 
 
-def test_written_files_are_done_with(breakscan: Callable[..., Any], choice: Path) -> None:
+def test_written_files_are_done_with(breakscan: Run, choice: Path) -> None:
     done = breakscan("fix", "--unsafe", "--write", ".")
     assert (done.status, done.out) == (0, "")
     assert "choice.py:7:21  BRK103 ternary-on-tensor  written" in done.err
@@ -220,12 +216,12 @@ def test_written_files_are_done_with(breakscan: Callable[..., Any], choice: Path
     assert breakscan("check", ".").status == 0
 
 
-def test_a_comment_that_silences_a_finding_keeps_it(breakscan: Callable[..., Any], choice: Path) -> None:
+def test_a_comment_that_silences_a_finding_keeps_it(breakscan: Run, choice: Path) -> None:
     choice.write_text(CHOICE.replace("# for later", "# breakscan: ignore[BRK103]"))
     assert breakscan("fix", "--unsafe", ".").err == "Nothing to rewrite (1 file checked, torch 2.13).\n"
 
 
-def test_rules_and_rewrites_can_be_chosen(breakscan: Callable[..., Any], choice: Path) -> None:
+def test_rules_and_rewrites_can_be_chosen(breakscan: Run, choice: Path) -> None:
     assert breakscan("fix", "--unsafe", "--select", "BRK2", ".").status == 0
     assert breakscan("fix", "--unsafe", "--select", "BRK103", ".").status == 1
     assert breakscan("fix", "--unsafe", "--rewrite", "where,keep-tensor", ".").status == 1
@@ -233,13 +229,13 @@ def test_rules_and_rewrites_can_be_chosen(breakscan: Callable[..., Any], choice:
     assert (done.status, done.err) == (0, "Nothing to rewrite (1 file checked, torch 2.13).\n")
 
 
-def test_an_unknown_rewrite_is_an_error(breakscan: Callable[..., Any], choice: Path) -> None:
+def test_an_unknown_rewrite_is_an_error(breakscan: Run, choice: Path) -> None:
     done = breakscan("fix", "--rewrite", "wher", ".")
     assert done.status == 2
     assert "there is no rewrite 'wher': did you mean where?" in done.err
 
 
-def test_one_bad_file_keeps_none_of_the_others_back(breakscan: Callable[..., Any], choice: Path) -> None:
+def test_one_bad_file_keeps_none_of_the_others_back(breakscan: Run, choice: Path) -> None:
     (choice.parent / "bad.py").write_text("import torch\ndef f(:\n")
     done = breakscan("fix", "--unsafe", "--write", ".")
     assert done.status == 1
@@ -247,7 +243,7 @@ def test_one_bad_file_keeps_none_of_the_others_back(breakscan: Callable[..., Any
     assert choice.read_text() == FIXED
 
 
-def test_a_file_that_cannot_be_written_is_named(breakscan: Callable[..., Any], choice: Path) -> None:
+def test_a_file_that_cannot_be_written_is_named(breakscan: Run, choice: Path) -> None:
     other = choice.parent / "other.py"
     other.write_text(CHOICE)
     choice.chmod(0o444)
@@ -259,7 +255,7 @@ def test_a_file_that_cannot_be_written_is_named(breakscan: Callable[..., Any], c
     assert (choice.read_text(), other.read_text()) == (CHOICE, FIXED)
 
 
-def test_json(breakscan: Callable[..., Any], choice: Path, valid: Callable[..., Any]) -> None:
+def test_json(breakscan: Run, choice: Path, valid: Valid) -> None:
     (choice.parent / "bad.py").write_text("def f(:\n")
     shown = valid(breakscan("fix", "--format", "json", ".").out, "fix")
     counts = {"safe": 0, "unsafe": 1, "declined": 0, "without": 0}
@@ -275,7 +271,7 @@ def test_json(breakscan: Callable[..., Any], choice: Path, valid: Callable[..., 
 
 
 @pytest.mark.process
-def test_many_files_are_repaired_in_processes(process: Callable[..., Any], choice: Path) -> None:
+def test_many_files_are_repaired_in_processes(process: Run, choice: Path) -> None:
     for number in range(6):
         (choice.parent / f"choice{number}.py").write_text(CHOICE)
     done = process("fix", "--unsafe", "--write", "-j", "2", ".")

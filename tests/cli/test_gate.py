@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,7 @@ import pytest
 
 from breakscan.explanation.gates import selectors
 from breakscan.rulebook.library import load_library
-
-Run = Callable[..., Any]
+from tests.cli.conftest import Run
 
 PROGRAM = """import sys
 import torch
@@ -48,8 +46,6 @@ for size in (3, 4):
 sys.exit(int(sys.argv[1]))
 """
 
-needs_torch = pytest.mark.torch
-
 
 def said(done: Any) -> list[str]:
     """The lines after the report, without columns, which Python 3.10 does not have."""
@@ -57,11 +53,10 @@ def said(done: Any) -> list[str]:
     return [re.sub(r"(py:\d+):\d+", r"\1", line) for line in lines]
 
 
-@needs_torch
+@pytest.mark.torch
 class TestARun:
     @pytest.fixture(autouse=True)
     def program(self, folder: Path) -> None:
-        pytest.importorskip("torch")
         (folder / "program.py").write_text(PROGRAM, encoding="utf-8")
 
     def test_what_is_not_met_is_told_with_its_places(self, process: Run) -> None:
@@ -121,11 +116,10 @@ def test_all_names_what_no_rule_explains() -> None:
     assert everything.names(None, None)
 
 
-@needs_torch
+@pytest.mark.torch
 def test_recompiles_of_torchs_own_functions_count_and_an_eager_call_that_is_meant_does_not(
     process: Run, folder: Path
 ) -> None:
-    pytest.importorskip("torch")
     program = """import torch
 
 linear = torch.compile(torch.nn.Linear(4, 4), backend="eager", dynamic=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,7 @@ import pytest
 from breakscan.explanation.gates import KnownBreak, Lock, matched, read_lock
 from breakscan.model.findings import Verdict
 from breakscan.source.writing import write_committed
-
-Run = Callable[..., Any]
+from tests.cli.conftest import Run
 
 PROGRAM = """import torch
 
@@ -41,9 +39,8 @@ def said(done: Any) -> list[str]:
 @pytest.mark.torch
 class TestARun:
     @pytest.fixture
-    def lock(self, process: Run, folder: Path) -> Callable[..., Any]:
+    def lock(self, process: Run, folder: Path) -> Run:
         """Runs a text under the lock."""
-        pytest.importorskip("torch")
 
         def run(text: str, *options: str) -> Any:
             (folder / "train.py").write_text(text, encoding="utf-8")
@@ -118,7 +115,6 @@ class TestWhatCannotBe:
 
     @pytest.fixture(autouse=True)
     def program(self, folder: Path) -> None:
-        pytest.importorskip("torch")
         (folder / "train.py").write_text("raise SystemExit('it ran')", encoding="utf-8")
 
     @pytest.mark.parametrize(

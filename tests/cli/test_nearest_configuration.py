@@ -4,23 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import jsonschema
 import pytest
 from own_rule import OWN_RULE
 
-from tests.cli.conftest import BREAKS, Done
+from breakscan.source.toml_text import tomllib
+from tests.cli.conftest import BREAKS, Done, Run
 from tests.conftest import SCHEMAS
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
-Run = Callable[..., Done]
 
 
 def write(path: Path, text: str) -> Path:
@@ -183,9 +175,11 @@ def test_so_does_a_rule_document(breakscan: Run, folder: Path, value: str) -> No
 
 class TestConfigCommand:
     def test_it_shows_the_file_and_the_settings(self, breakscan: Run, packages: Path) -> None:
+        text = "target-torch = '2.12'\nselect = ['BRK101']\n[per-file-ignores]\n'a.py' = ['BRK101']\n"
+        write(packages / "a" / "breakscan.toml", text)
         lines = breakscan("config", "a/model.py").out.splitlines()
-        assert lines[0] == "# from a/breakscan.toml"
-        assert 'target-torch = "2.12"  # config' in lines
+        assert lines[:3] == ["# from a/breakscan.toml", 'target-torch = "2.12"  # config', 'target = "compile"']
+        assert lines[-3:] == ["[per-file-ignores]", '"a.py" = ["BRK101"]', "# 1 rules: BRK101"]
         assert breakscan("config", "a").out.splitlines() == lines
         assert 'ignore = ["BRK5"]' in breakscan("config").out.splitlines()
 

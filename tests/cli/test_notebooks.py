@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-Run = Callable[..., Any]
+from tests.cli.conftest import Run
+from tests.conftest import Valid
 
 NET = """\
 %%time
@@ -82,7 +82,7 @@ def test_the_second_run_takes_the_result_from_the_cache(breakscan: Run, project:
     assert breakscan("check", "--format", "concise").out.startswith("train.ipynb:cell 3:6:12: ")
 
 
-def test_json_names_the_cell_apart(breakscan: Run, project: Path, valid: Callable[[str, str], Any]) -> None:
+def test_json_names_the_cell_apart(breakscan: Run, project: Path, valid: Valid) -> None:
     data = valid(breakscan("check", "--format", "json").out, "check")
     site = {"path": "train.ipynb", "cell": 3, "line": 5, "column": 12, "end_line": 5, "end_column": 19}
     assert data["findings"][0]["site"] == site
@@ -242,7 +242,7 @@ def test_the_diff_of_fix_is_for_git(breakscan: Run, project: Path) -> None:
     assert (project / "train.ipynb").read_text(encoding="utf-8") == applied
 
 
-def test_the_json_of_fix_names_the_cell(breakscan: Run, project: Path, valid: Callable[[str, str], Any]) -> None:
+def test_the_json_of_fix_names_the_cell(breakscan: Run, project: Path, valid: Valid) -> None:
     data = valid(breakscan("fix", "--unsafe", "--format", "json").out, "fix")
     site = data["files"][0]["unsafe"][0]["finding"]["site"]
     assert (site["path"], site["cell"], site["line"]) == ("train.ipynb", 3, 5)

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,8 +16,8 @@ from breakscan.model.dataclass_json import decoder
 from breakscan.recording.recording import RecordingWriter
 from breakscan.recording.session import FORMAT, MANIFEST, Manifest
 from breakscan.report.formats import EXPLAIN
+from tests.cli.conftest import Run
 
-Run = Callable[..., Any]
 LOG = Path(__file__).parents[1] / "data" / "traces" / "program-2.13.log"
 HUGE = str(10**400)
 DEEP = "[" * 100_000 + "]" * 100_000

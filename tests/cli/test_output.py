@@ -7,15 +7,14 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from breakscan.report.formats import CHECK
+from tests.cli.conftest import Run
 
-Run = Callable[..., Any]
 LOG = Path(__file__).parents[1] / "data" / "traces" / "program-2.13.log"
 
 needs_full = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system has no /dev/full")

@@ -19,14 +19,11 @@ from typing import Any
 
 import click
 import pytest
+from own_rule import OWN_RULE
 
 from breakscan.cli.main import cli
 from breakscan.rulebook.config import load_settings
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from breakscan.source.toml_text import tomllib
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -135,9 +132,7 @@ def test_a_configuration_loads(block: Block, tmp_path: Path) -> None:
     own = tables.get("tool", {}).get("breakscan", {})
     for folder in own.get("rules", []):
         (tmp_path / folder).mkdir(parents=True)
-        front = 'id = "BRK001"\nname = "our-rule"\nsummary = "s"\nwhy = "w"\ninstead = "i"\nkind = "performance"\n'
-        document = f'+++\n{front}[match]\nevent = "branch"\n+++\n'
-        (tmp_path / folder / "BRK001-our-rule.md").write_text(document, encoding="utf-8")
+        (tmp_path / folder / "BRK001-our-own-rule.md").write_text(OWN_RULE, encoding="utf-8")
     (tmp_path / "pyproject.toml").write_text(block.text, encoding="utf-8")
     load_settings(tmp_path)
 

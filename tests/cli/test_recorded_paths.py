@@ -20,6 +20,7 @@ from breakscan.recording.session import FORMAT, MANIFEST, SOURCES, Manifest
 from breakscan.recording.tracelog import read_trace
 from breakscan.report.formats import EXPLAIN
 from breakscan.source.source_files import LARGEST
+from tests.cli.conftest import Run
 
 TRACES = Path(__file__).parents[1] / "data" / "traces"
 LOG = TRACES / "program-2.13.log"
@@ -28,7 +29,6 @@ CANARY = "the_secret_of_line"
 SECRET = "".join(f"{CANARY}_{line} = {line}\n" for line in range(1, 90))
 RECORDS = next(iter(read_trace([LOG]).processes)).recording
 SECONDS = 60
-Run = Callable[..., Any]
 Kind = Callable[[Path, str], Path]
 
 
@@ -249,7 +249,6 @@ class TestSourcesInTheRecording:
 @pytest.mark.torch
 def test_what_explain_saves_shows_its_sources_elsewhere(process: Run, breakscan: Run, folder: Path) -> None:
     """Those of libraries, too, whose files lie outside the working directory."""
-    pytest.importorskip("torch")
     (folder / "lib" / "site-packages").mkdir(parents=True)
     shutil.copy(TRACES / "program.py", folder / "lib" / "site-packages" / "library.py")
     (folder / "train.py").write_text("import library\nlibrary.main()\n", encoding="utf-8")

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -26,6 +24,8 @@ from breakscan.recording.records import (
 )
 from breakscan.recording.session import FORMAT, Manifest
 from breakscan.source.regular_files import content_digest
+from tests.cli.conftest import Run
+from tests.conftest import Valid
 
 HELPER = """import torch
 
@@ -75,7 +75,7 @@ def helper(folder: Path) -> Path:
     return path
 
 
-def test_what_only_the_run_shows_is_found(breakscan: Callable[..., Any], folder: Path, helper: Path) -> None:
+def test_what_only_the_run_shows_is_found(breakscan: Run, folder: Path, helper: Path) -> None:
     assert breakscan("check", "helper.py").status == 0
     done = breakscan("check", "--recording", record(folder, helper, SEEN), "--format", "concise", "helper.py")
     assert done.status == 1
@@ -85,16 +85,14 @@ def test_what_only_the_run_shows_is_found(breakscan: Callable[..., Any], folder:
     assert "BRK401" not in done.out
 
 
-def test_json_says_what_was_observed(
-    breakscan: Callable[..., Any], valid: Callable[..., Any], folder: Path, helper: Path
-) -> None:
+def test_json_says_what_was_observed(breakscan: Run, valid: Valid, folder: Path, helper: Path) -> None:
     done = breakscan("check", "--recording", record(folder, helper, SEEN), "--format", "json", "helper.py")
     (finding,) = done.json["findings"]
     assert (finding["observed"], finding["confidence"]) == (40, "certain")
     valid(done.out, "check")
 
 
-def test_what_the_run_contradicts_is_less_sure(breakscan: Callable[..., Any], folder: Path, helper: Path) -> None:
+def test_what_the_run_contradicts_is_less_sure(breakscan: Run, folder: Path, helper: Path) -> None:
     helper.write_text(HELPER.replace("def scale", "@torch.compile\ndef scale"), encoding="utf-8")
     recording = record(folder, helper, SEEN)
     plain = {one["rule"]: one for one in breakscan("check", "--format", "json").json["findings"]}
@@ -108,7 +106,7 @@ def test_what_the_run_contradicts_is_less_sure(breakscan: Callable[..., Any], fo
     assert (found["BRK101"]["confidence"], found["BRK101"]["observed"]) == ("certain", 40)
 
 
-def test_a_changed_file_has_nothing_of_it(breakscan: Callable[..., Any], folder: Path, helper: Path) -> None:
+def test_a_changed_file_has_nothing_of_it(breakscan: Run, folder: Path, helper: Path) -> None:
     recording = record(folder, helper, SEEN)
     helper.write_text(HELPER + "\n", encoding="utf-8")
     done = breakscan("check", "--recording", recording, "helper.py")
@@ -116,21 +114,21 @@ def test_a_changed_file_has_nothing_of_it(breakscan: Callable[..., Any], folder:
     assert "warning: helper.py has changed since it was recorded" in done.err
 
 
-def test_a_file_that_moved_is_the_same(breakscan: Callable[..., Any], folder: Path, helper: Path) -> None:
+def test_a_file_that_moved_is_the_same(breakscan: Run, folder: Path, helper: Path) -> None:
     recording = record(folder, helper, SEEN)
     helper.rename(folder / "moved.py")
     done = breakscan("check", "--recording", recording, "moved.py", "--format", "json")
     assert [one["observed"] for one in done.json["findings"]] == [40]
 
 
-def test_the_cache_tells_recordings_apart(breakscan: Callable[..., Any], folder: Path, helper: Path) -> None:
+def test_the_cache_tells_recordings_apart(breakscan: Run, folder: Path, helper: Path) -> None:
     recording = record(folder, helper, SEEN)
     for _ in range(2):
         assert breakscan("check", "helper.py").status == 0
         assert breakscan("check", "--recording", recording, "helper.py").status == 1
 
 
-def test_a_folder_without_recording(breakscan: Callable[..., Any], folder: Path, helper: Path) -> None:
+def test_a_folder_without_recording(breakscan: Run, folder: Path, helper: Path) -> None:
     (folder / "empty").mkdir()
     done = breakscan("check", "--recording", "empty", "helper.py")
     assert done.status != 0
@@ -148,7 +146,7 @@ def scale(x, limit, verbose=True):
 
 
 def test_an_edit_that_needs_the_run_assumes_its_values(
-    breakscan: Callable[..., Any], valid: Callable[..., Any], folder: Path, helper: Path
+    breakscan: Run, valid: Valid, folder: Path, helper: Path
 ) -> None:
     helper.write_text(UPDATE, encoding="utf-8")
     recording = record(folder, helper, SEEN)
@@ -160,7 +158,7 @@ def test_an_edit_that_needs_the_run_assumes_its_values(
     assert "+    y = torch.where(y < 1, y + 3, y)\n" in done.out
 
 
-def test_what_is_safe_without_the_run_stays_safe(breakscan: Callable[..., Any], folder: Path, helper: Path) -> None:
+def test_what_is_safe_without_the_run_stays_safe(breakscan: Run, folder: Path, helper: Path) -> None:
     typed = HELPER.replace("x, limit, verbose=True", "x: torch.Tensor, limit: float, verbose: bool = False")
     helper.write_text(typed.replace("def scale", "@torch.compile\ndef scale"), encoding="utf-8")
     plain = breakscan("fix", "--format", "json").json["files"]
@@ -195,7 +193,7 @@ class Block:
 """
 
 
-def test_attributes_of_the_object_count(breakscan: Callable[..., Any], folder: Path, helper: Path) -> None:
+def test_attributes_of_the_object_count(breakscan: Run, folder: Path, helper: Path) -> None:
     helper.write_text(METHODS, encoding="utf-8")
     off = ValueSeen(("bool",), ("False",))
     config = ValueSeen(("settings.Config",), entries={"verbose": off})
@@ -223,9 +221,7 @@ def loss(x, y):
 """
 
 
-def test_what_is_disabled_now_is_not_compiled_as_in_the_run(
-    breakscan: Callable[..., Any], folder: Path, helper: Path
-) -> None:
+def test_what_is_disabled_now_is_not_compiled_as_in_the_run(breakscan: Run, folder: Path, helper: Path) -> None:
     helper.write_text(TWICE, encoding="utf-8")
     seen = {name: ValueSeen(("torch.Tensor",), tensor=FLOAT) for name in ("x", "y")}
     recording = record(folder, helper, seen, "classes")

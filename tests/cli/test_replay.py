@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-Run = Callable[..., Any]
+from tests.cli.conftest import Run
 
 RULE = """+++
 id = "BRK001"
@@ -130,8 +129,8 @@ class TestReplay:
         assert "BRK001-our-own-rule.md:23: compiles/1 fails without the compiler: AttributeError" in done.err
 
 
+@pytest.mark.torch
 def test_a_rule_that_is_not_known(breakscan: Run) -> None:
-    pytest.importorskip("torch")
     done = breakscan("rules", "replay", "BRK190")
     assert (done.status, done.out) == (2, "")
     assert "no rule is called 'BRK190'" in done.err

@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
-from importlib import resources
 from pathlib import Path
-from typing import Any
 
-import jsonschema
 import pytest
 
 from breakscan.cli.report import report
 from breakscan.report.formats import EXPLAIN
+from tests.cli.conftest import Run
+from tests.conftest import Valid
 
 DATA = Path(__file__).parents[1] / "data" / "traces"
 DOCS = Path(__file__).parents[2] / "docs"
 LOG = str(DATA / "program-2.13.log")
-Run = Callable[..., Any]
-
-
-def parsed(done: Any) -> Any:
-    assert done.status == 0, done.err
-    return json.loads(done.out)
 
 
 def test_a_log(breakscan: Run) -> None:
@@ -41,10 +32,9 @@ def test_a_log(breakscan: Run) -> None:
     assert "exit status" not in done.out
 
 
-def test_the_json_follows_its_schema(breakscan: Run) -> None:
-    schema = json.loads((resources.files("breakscan") / "schemas/explain.schema.json").read_text(encoding="utf-8"))
+def test_the_json_follows_its_schema(breakscan: Run, valid: Valid) -> None:
     for path in (LOG, str(DATA / "ranks")):
-        jsonschema.Draft202012Validator(schema).validate(parsed(breakscan("report", "--format", "json", path)))
+        valid(breakscan("report", "--format", "json", path).out, "explain")
 
 
 @pytest.mark.parametrize("format_", EXPLAIN.names)
@@ -120,7 +110,6 @@ def test_it_needs_no_torch(folder: Path) -> None:
 
 @pytest.mark.torch
 def test_a_kept_recording(process: Run, breakscan: Run, folder: Path) -> None:
-    pytest.importorskip("torch")
     shutil.copy(DATA / "program.py", folder)
     done = process("explain", "--save", "run", "-o", "report.txt", "program.py", env={"OMP_NUM_THREADS": "1"})
     assert done.status == 0
@@ -153,7 +142,6 @@ f(torch.ones(3))
 
 @pytest.mark.torch
 def test_a_kept_recording_tells_what_a_break_hides(process: Run, breakscan: Run, folder: Path) -> None:
-    pytest.importorskip("torch")
     (folder / "hides.py").write_text(HIDES, encoding="utf-8")
     first = process("explain", "--save", "run", "-o", "-", "hides.py", env={"OMP_NUM_THREADS": "1"})
     again = breakscan("report", "run")

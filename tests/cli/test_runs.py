@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-torch = pytest.importorskip("torch")
-pytestmark = pytest.mark.torch
+from tests.cli.conftest import Run
 
-Run = Callable[..., Any]
+pytestmark = pytest.mark.torch
 
 
 PROGRAM = """import torch

@@ -14,6 +14,7 @@ from breakscan.prove.observation import NothingToMeasure
 from breakscan.prove.tune import TuneProgress, TuneQuestion, TuneStep
 from breakscan.prove.tuning import Goal, RunFigures, Tuning
 from breakscan.prove.worker import UserProgram, WorkerError
+from tests.cli.conftest import Run
 
 pytestmark = pytest.mark.torch
 
@@ -37,7 +38,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[tuple[UserProgr
     return questions
 
 
-def test_the_options_are_a_question(breakscan: Callable[..., Any], asked: list[Any]) -> None:
+def test_the_options_are_a_question(breakscan: Run, asked: list[Any]) -> None:
     done = breakscan("tune", "model.py")
     assert (done.status, done.out.splitlines()[0]) == (0, "Nothing was tried.")
     assert done.err == "breakscan: 3 of 12: trying dynamic=True; 1.42× so far, 212 s left\n"
@@ -59,9 +60,7 @@ def test_the_options_are_a_question(breakscan: Callable[..., Any], asked: list[A
         ([], "PROGRAM"),
     ],
 )
-def test_wrong_options_run_nothing(
-    breakscan: Callable[..., Any], asked: list[Any], words: list[str], said: str
-) -> None:
+def test_wrong_options_run_nothing(breakscan: Run, asked: list[Any], words: list[str], said: str) -> None:
     done = breakscan("tune", *words)
     assert (done.status, done.out, asked) == (2, "", [])
     assert said in done.err
@@ -69,7 +68,7 @@ def test_wrong_options_run_nothing(
 
 @pytest.mark.parametrize("error", [NothingToMeasure("it compiles nothing"), WorkerError("it compiles nothing")])
 def test_what_cannot_be_measured_ends_with_2(
-    breakscan: Callable[..., Any], asked: list[Any], monkeypatch: pytest.MonkeyPatch, error: Exception
+    breakscan: Run, asked: list[Any], monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     def fail(*_: object) -> Tuning:
         raise error
@@ -81,7 +80,7 @@ def test_what_cannot_be_measured_ends_with_2(
 
 
 def test_an_interrupt_ends_with_130_and_a_report(
-    breakscan: Callable[..., Any], asked: list[Any], monkeypatch: pytest.MonkeyPatch
+    breakscan: Run, asked: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(command, "find_best", lambda *_: replace(NOTHING, interrupted=True))
     done = breakscan("tune", "model.py")

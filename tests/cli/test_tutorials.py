@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+
+from tests.cli.conftest import Run
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = re.compile(r"```python\n# (\S+\.py)\n(.*?)```", re.DOTALL)
@@ -30,7 +30,7 @@ def test_shown_commands_are_found() -> None:
 
 
 @pytest.mark.parametrize("name", ["libraries.md", "ranks.md"])
-def test_a_page_with_its_programs(breakscan: Callable[..., Any], folder: Path, name: str) -> None:
+def test_a_page_with_its_programs(breakscan: Run, folder: Path, name: str) -> None:
     text = page(name)
     for path, program in PROGRAM.findall(text):
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
@@ -42,7 +42,7 @@ def test_a_page_with_its_programs(breakscan: Callable[..., Any], folder: Path, n
         assert timeless(done.out + done.err) == timeless(shown), command
 
 
-def test_the_page_on_continuous_integration(breakscan: Callable[..., Any], folder: Path) -> None:
+def test_the_page_on_continuous_integration(breakscan: Run, folder: Path) -> None:
     text = page("ci.md")
     (folder / "src").mkdir()
     shutil.copy(ROOT / "examples" / "vision.py", folder / "src")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-Run = Callable[..., Any]
+from tests.cli.conftest import Run
+
 CHECK = ("check", "--format", "concise", "--target-torch", "2.13")
 WARNING = "import torch\n\n\n@torch.compile\ndef f(x):\n    print(x)\n    return x\n"
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from briefly import ran
+
+from tests.conftest import Valid
 
 pytestmark = pytest.mark.torch
 
@@ -47,7 +47,7 @@ for step in range(50):
 
 
 @pytest.mark.slow
-def test_each_way_of_a_training_step_is_measured_or_says_why_not(tmp_path: Path, valid: Callable[..., Any]) -> None:
+def test_each_way_of_a_training_step_is_measured_or_says_why_not(tmp_path: Path, valid: Valid) -> None:
     (tmp_path / "train.py").write_text(PROGRAM, encoding="utf-8")
     words = ("--backends", "aot_eager,broken,wrong", "--format", "json", "train.py")
     told = valid(ran(tmp_path, "bench", *words, brief=True).stdout, "bench")
@@ -99,7 +99,7 @@ for step in range(50):
 
 
 @pytest.mark.slow
-def test_an_interrupt_reports_what_is_measured_until_then(tmp_path: Path, valid: Callable[..., Any]) -> None:
+def test_an_interrupt_reports_what_is_measured_until_then(tmp_path: Path, valid: Valid) -> None:
     (tmp_path / "it.py").write_text(SLOW_EAGER, encoding="utf-8")
     words = [sys.executable, "-m", "breakscan", "bench"]
     words += ["--backends", "eager,slow,aot_eager", "--format", "json", "it.py"]
@@ -148,7 +148,7 @@ for step in range(50):
 
 
 @pytest.mark.slow
-def test_what_is_compiled_again_at_every_call_is_unsteady(tmp_path: Path, valid: Callable[..., Any]) -> None:
+def test_what_is_compiled_again_at_every_call_is_unsteady(tmp_path: Path, valid: Valid) -> None:
     (tmp_path / "it.py").write_text(RECOMPILES, encoding="utf-8")
     told = valid(ran(tmp_path, "bench", "--backends", "eager", "--format", "json", "it.py").stdout, "bench")
     own, same = told["ways"]
@@ -176,9 +176,7 @@ for step in range(9):
 
 
 @pytest.mark.slow
-def test_a_way_that_the_system_ends_is_told_and_the_others_are_measured(
-    tmp_path: Path, valid: Callable[..., Any]
-) -> None:
+def test_a_way_that_the_system_ends_is_told_and_the_others_are_measured(tmp_path: Path, valid: Valid) -> None:
     (tmp_path / "it.py").write_text(ENDED, encoding="utf-8")
     told = valid(ran(tmp_path, "bench", "--backends", "eager", "--format", "json", "it.py", brief=True).stdout, "bench")
     own, eager = told["ways"]
@@ -203,7 +201,7 @@ if len(runs.read_text()) == 4:
 
 
 @pytest.mark.slow
-def test_the_figures_of_a_process_stay_where_a_further_one_fails(tmp_path: Path, valid: Callable[..., Any]) -> None:
+def test_the_figures_of_a_process_stay_where_a_further_one_fails(tmp_path: Path, valid: Valid) -> None:
     (tmp_path / "it.py").write_text(FAILS_LATER, encoding="utf-8")
     told = valid(ran(tmp_path, "bench", "--backends", "eager", "--format", "json", "it.py", brief=True).stdout, "bench")
     own, _ = told["ways"]

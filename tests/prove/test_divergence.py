@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +11,13 @@ import pytest
 
 from breakscan.prove.compiled_parts import _PartBackend
 from breakscan.prove.protocol import CompiledPart
+from tests.conftest import Valid
 
 pytestmark = pytest.mark.torch
 PROGRAMS = Path(__file__).parents[2] / "benchmarks" / "compiled_vs_eager"
 
 
-def compared(program: Path, valid: Callable[..., Any], *options: str) -> tuple[int, dict[str, Any]]:
+def compared(program: Path, valid: Valid, *options: str) -> tuple[int, dict[str, Any]]:
     command = [sys.executable, "-m", "breakscan", "verify", "--format", "json", *options, program.name]
     done = subprocess.run(command, cwd=program.parent, capture_output=True, text=True, timeout=580)
     assert done.stdout, done.stderr
@@ -40,7 +40,7 @@ def test_a_difference_is_traced_to_an_operation(
     line: int,
     since: int,
     setting: str | None,
-    valid: Callable[..., Any],
+    valid: Valid,
     tmp_path: Path,
 ) -> None:
     repro = tmp_path / "repro.py"
@@ -58,7 +58,7 @@ def test_a_difference_is_traced_to_an_operation(
 
 
 @pytest.mark.slow
-def test_a_program_that_agrees(valid: Callable[..., Any]) -> None:
+def test_a_program_that_agrees(valid: Valid) -> None:
     status, told = compared(PROGRAMS / "agrees" / "mlp.py", valid)
     assert (status, told["agrees"], told["stage"], told["operation"]) == (0, True, None, None)
 

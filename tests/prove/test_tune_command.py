@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-pytest.importorskip("torch")
+from tests.conftest import Valid
+
 pytestmark = [pytest.mark.torch, pytest.mark.process, pytest.mark.slow]
 
 PROGRAM = """import torch
@@ -37,7 +36,7 @@ def tune(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=900)
 
 
-def test_a_break_is_removed_by_a_patch(tmp_path: Path, valid: Callable[[str, str], Any]) -> None:
+def test_a_break_is_removed_by_a_patch(tmp_path: Path, valid: Valid) -> None:
     (tmp_path / "net.py").write_text(PROGRAM, encoding="utf-8")
     done = tune(tmp_path, "--time", "240", "--format", "json", "net.py")
     assert done.returncode == 0, done.stderr

@@ -5,12 +5,12 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from briefly import ran
+
+from tests.conftest import Valid
 
 pytestmark = pytest.mark.torch
 
@@ -66,7 +66,7 @@ def test_a_close_gain_is_timed_in_further_processes(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_rewrites_of_a_training_program_with_dropout_on_inductor(tmp_path: Path, valid: Callable[..., Any]) -> None:
+def test_rewrites_of_a_training_program_with_dropout_on_inductor(tmp_path: Path, valid: Valid) -> None:
     (tmp_path / "train.py").write_text(TRAIN, encoding="utf-8")
     told = valid(ran(tmp_path, "verify", "--format", "json", "train.py", brief=True).stdout, "verify")
     (proof,) = told["proofs"]
@@ -186,9 +186,7 @@ for step in range(3):
 
 
 @pytest.mark.slow
-def test_breaks_that_another_one_hides_are_proved_and_written_together(
-    tmp_path: Path, valid: Callable[..., Any]
-) -> None:
+def test_breaks_that_another_one_hides_are_proved_and_written_together(tmp_path: Path, valid: Valid) -> None:
     script = tmp_path / "hidden.py"
     script.write_text(HIDDEN, encoding="utf-8")
     told = valid(ran(tmp_path, "verify", "--apply-unseen", "--format", "json", "hidden.py").stdout, "verify")
@@ -205,7 +203,7 @@ def test_breaks_that_another_one_hides_are_proved_and_written_together(
 
 
 @pytest.mark.slow
-def test_what_was_proved_before_an_interrupt_is_told(tmp_path: Path, valid: Callable[..., Any]) -> None:
+def test_what_was_proved_before_an_interrupt_is_told(tmp_path: Path, valid: Valid) -> None:
     script = tmp_path / "hidden.py"
     script.write_text(HIDDEN, encoding="utf-8")
     command = [sys.executable, "-m", "breakscan", "verify", "--apply", "--format", "json", "hidden.py"]
@@ -226,7 +224,7 @@ def test_what_was_proved_before_an_interrupt_is_told(tmp_path: Path, valid: Call
 
 
 @pytest.mark.slow
-def test_a_setting_can_be_verified(tmp_path: Path, valid: Callable[..., Any]) -> None:
+def test_a_setting_can_be_verified(tmp_path: Path, valid: Valid) -> None:
     text = "import torch\n\n\ndef f(x):\n    return x * x.sum().item()\n\n\ng = torch.compile(f, backend='aot_eager')\n"
     (tmp_path / "item.py").write_text(text + "for step in range(5):\n    g(torch.ones(8))\n", encoding="utf-8")
     words = ["--config", "capture_scalar_outputs=True", "--format", "json", "item.py"]

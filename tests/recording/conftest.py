@@ -37,7 +37,6 @@ def explained(tmp_path_factory: pytest.TempPathFactory) -> Explain:
 
 @pytest.fixture(scope="session")
 def zoo(tmp_path_factory: pytest.TempPathFactory) -> Zoo:
-    pytest.importorskip("torch")
     folder = tmp_path_factory.mktemp("recording")
     outcome = run_recorded_here(ZOO, folder)
     assert outcome.status == 0

@@ -13,7 +13,6 @@ from programs import Folder, explained_here
 
 from breakscan.report.explain.json import explain_object
 
-pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
 

@@ -9,7 +9,6 @@ import pytest
 from programs import Folder
 
 pytestmark = pytest.mark.torch
-pytest.importorskip("torch")
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 

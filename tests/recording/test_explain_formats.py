@@ -17,7 +17,6 @@ from breakscan.report.explain import ExplainReport
 from breakscan.report.formats import EXPLAIN
 
 pytestmark = pytest.mark.torch
-pytest.importorskip("torch")
 
 PROGRAM = """import torch
 

@@ -15,7 +15,6 @@ from programs import Done, Folder, environment
 import breakscan
 
 pytestmark = [pytest.mark.torch, pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")]
-pytest.importorskip("torch")
 
 LOOKS_AROUND = """import json, os, sys
 json.dump(

@@ -19,7 +19,6 @@ from breakscan.recording.recording import read_recording
 from breakscan.recording.records import Record
 
 pytestmark = pytest.mark.torch
-pytest.importorskip("torch")
 
 DATA = Path(__file__).parent / "data"
 

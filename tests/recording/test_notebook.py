@@ -12,7 +12,6 @@ import pytest
 from programs import environment
 
 pytestmark = pytest.mark.torch
-pytest.importorskip("torch")
 
 SHELL = """
 import json, sys

@@ -19,7 +19,6 @@ from breakscan.rulebook.library import load_library
 from breakscan.source.source_files import SourceFiles
 
 pytestmark = [pytest.mark.torch, pytest.mark.skipif(sys.platform == "win32", reason="POSIX processes")]
-pytest.importorskip("torch")
 
 PATH = os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)])
 """On which ``python`` is the Python of the tests."""

@@ -8,7 +8,6 @@ import pytest
 from programs import Done, Folder
 
 pytestmark = pytest.mark.torch
-pytest.importorskip("torch")
 
 STEPS = """import sys, torch
 

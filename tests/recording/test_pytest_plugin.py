@@ -10,7 +10,6 @@ import pytest
 from programs import environment
 
 pytestmark = pytest.mark.torch
-pytest.importorskip("torch")
 
 CODE = """import pytest, torch
 from breakscan.pytest_plugin import assert_compiles as imported

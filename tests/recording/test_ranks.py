@@ -99,7 +99,6 @@ class TestTorchrun:
 
     @pytest.fixture(autouse=True)
     def _program(self, folder: Folder) -> None:
-        pytest.importorskip("torch")
         folder.write("program.py", PROGRAM)
 
     def explain(self, folder: Folder, *arguments: str) -> tuple[Done, Any]:
@@ -174,7 +173,6 @@ class TestTorchrun:
 @pytest.mark.torch
 @pytest.mark.skipif(sys.platform != "linux", reason="signals")
 def test_who_is_told_to_end_while_waiting_reports_first(folder: Folder) -> None:
-    pytest.importorskip("torch")
     folder.write("script.py", "print('runs')\n")
     variables = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "TMPDIR": str(folder.path)}
     process = subprocess.Popen(

@@ -59,7 +59,6 @@ def test_together_they_have_a_limit(tmp_path: Path, runs: Path, monkeypatch: pyt
 
 @pytest.mark.torch
 def test_a_run_is_reported_again(folder: Folder, runs: Path) -> None:
-    pytest.importorskip("torch")
     folder.write("script.py", PROGRAM)
     first = folder.explain("script.py")
     assert "BRK401" in first.report

@@ -410,7 +410,6 @@ def test_the_text_of_a_graph() -> None:
 @pytest.mark.torch
 def test_a_trace_tells_what_explain_tells(folder: Folder) -> None:
     """Of one program: once traced by torch alone, once recorded."""
-    pytest.importorskip("torch")
     source = (DATA / "program.py").read_text(encoding="utf-8")
     folder.write("program.py", source)
     assert folder.python("program.py", env={"TORCH_TRACE": "traces"}).status == 0

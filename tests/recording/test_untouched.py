@@ -13,7 +13,6 @@ from behaviour import FOLDER as BEHAVIOURS
 from programs import Done, Folder
 
 pytestmark = [pytest.mark.torch, pytest.mark.skipif(sys.platform == "win32", reason="POSIX processes")]
-pytest.importorskip("torch")
 pytest.importorskip("numpy")
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

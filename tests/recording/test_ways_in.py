@@ -8,7 +8,6 @@ import pytest
 from programs import Folder
 
 pytestmark = [pytest.mark.torch, pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")]
-pytest.importorskip("torch")
 
 
 def sites(report: object) -> list[tuple[str, int]]:

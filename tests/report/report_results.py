@@ -92,6 +92,11 @@ def report(found: CheckResult, texts: Mapping[str, str] | None = None, **changes
 UNPARSED = SourceError("src/bad.py", 2, 7, "cannot be parsed: invalid syntax", syntax=True)
 
 
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
 def text_of(formats: Formats[Any], name: str, told: Any) -> str:
     """What a format writes of a report."""
     stream = io.StringIO()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +17,7 @@ from breakscan.prove.observation import Observation, ObservationKind
 from breakscan.prove.protocol import Stage
 from breakscan.report.bench import bench_page, headline, verdict
 from breakscan.report.formats import BENCH
+from tests.conftest import Valid
 
 HOSTILE = "\x1b[31m<script>alert(1)</script>\u202e::error::"
 DEFAULT = 'mode="default"'
@@ -223,7 +223,7 @@ def test_what_went_wrong_is_said_in_words() -> None:
     assert "failed at run time: it ended by signal 11" in written("terminal", bench(broke))
 
 
-def test_the_json_is_what_its_schema_says(valid: Callable[..., Any]) -> None:
+def test_the_json_is_what_its_schema_says(valid: Valid) -> None:
     for result in (WHOLE, bench(), replace(bench(), eager=None, same=None)):
         valid(written("json", result), "bench")
     told = json.loads(written("json"))

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from explain_results import BREAK, COMPILE, FRAME, GRAPH, IN_LIBRARY, RAISES, RECOMPILE, explanation
+from report_results import Terminal
 
 from breakscan.explanation.notices import RUNNING
 from breakscan.model.findings import Site
@@ -122,10 +123,6 @@ def test_of_many_breaks_the_dearest_are_shown() -> None:
 
 
 def test_on_a_terminal_a_break_links_to_pytorchs_page() -> None:
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
     def shown(**changes: Any) -> str:
         stream = Terminal()
         write_explanation(ExplainReport(explanation(**changes)), stream)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import re
 from collections import Counter
 from dataclasses import replace
@@ -12,21 +11,19 @@ from pathlib import Path
 from typing import Any
 
 import explain_results as made
-import jsonschema
 import pytest
 from hostile import NASTY, STRINGS, poisoned
 from hypothesis import example, given, settings
-from report_results import BEHIND, EAGER, SPLIT, UNPARSED, report, result, text_of
+from report_results import BEHIND, EAGER, SPLIT, UNPARSED, Terminal, report, result, text_of
 
-import breakscan
 from breakscan.report.explain import ExplainReport
 from breakscan.report.explain.markdown import MARK
 from breakscan.report.explain.tables import LISTINGS
 from breakscan.report.formats import CHECK, EXPLAIN
 from breakscan.report.markdown import LIMIT
 from breakscan.report.printable import LONGEST, visible
+from tests.conftest import Valid
 
-SCHEMA = json.loads((Path(breakscan.__file__).parent / "schemas" / "explain.schema.json").read_text(encoding="utf-8"))
 STEERING = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 STYLING = re.compile(
     r"\x1b\[[0-9;]*m|\x1b\]8;(?:;|id=\d+;https://meta-pytorch\.github\.io/compile-graph-break-site/gb/gb\d{4}\.html)\x1b\\"
@@ -56,19 +53,13 @@ def checked(format_: str, strings: list[str], **more: Any) -> str:
     return text_of(CHECK, format_, report(found, **more))
 
 
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
 @hostile
-@given(STRINGS)
-@example(list(NASTY))
-def test_json_is_valid_and_keeps_every_string(strings: list[str]) -> None:
+@given(strings=STRINGS)
+@example(strings=list(NASTY))
+def test_json_is_valid_and_keeps_every_string(valid: Valid, strings: list[str]) -> None:
     text = explained("json", strings)
     assert text.isascii()
-    data = json.loads(text)
-    jsonschema.Draft202012Validator(SCHEMA).validate(data)
+    data = valid(text, "explain")
     expected = poisoned(made.explanation(), strings)
     assert data["breaks"][0]["reason"] == expected.breaks[0].reason
     assert data["compiles"][0]["guards"][0]["text"] == expected.compiles[0].guards[0].text

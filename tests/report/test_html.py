@@ -474,7 +474,6 @@ def test_hostile_strings_do_nothing(show: Any, project: Path, scripts: bool) -> 
 
 @pytest.mark.torch
 def test_a_report_of_a_real_run(show: Any, project: Path) -> None:
-    pytest.importorskip("torch")
     (project / "program.py").write_text(PROGRAM, encoding="utf-8")
     command = [sys.executable, "-m", "breakscan", "explain", "--format", "html", "-o", "run.html", "program.py"]
     subprocess.run(command, check=True, timeout=120, env={**os.environ, "OMP_NUM_THREADS": "1"})

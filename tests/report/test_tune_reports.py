@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from breakscan.report import markdown
 from breakscan.report.formats import TUNE
 from breakscan.report.tune import ending_words, headline, not_taken, table_rows
 from breakscan.serve.agents.answers import answer
+from tests.conftest import Valid
 
 BEFORE = RunFigures(9, 4, 1, 12, 38.0, 41.0, 11.8e-3, 1_374_000_000)
 AFTER = RunFigures(0, 0, 1, 1, 14.2, 15.1, 6.6e-3, 900_000_000)
@@ -156,7 +156,7 @@ def test_git_takes_the_patch_from_the_report(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("tuning", [TUNED, NOTHING, replace(NOTHING, tried=(), eager=None, step=None, notes=())])
-def test_the_json_is_as_its_schema_says(tuning: Tuning, valid: Callable[[str, str], Any]) -> None:
+def test_the_json_is_as_its_schema_says(tuning: Tuning, valid: Valid) -> None:
     told = valid(text_of(TUNE, "json", tuning), "tune")
     assert [one["names"] for one in told["tried"]] == [list(trial.names) for trial in tuning.tried]
     assert (told["best"] is None) is (tuning.best is None)

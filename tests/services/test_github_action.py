@@ -84,7 +84,6 @@ def test_arguments_are_words_and_no_commands(runner: Runner) -> None:
 
 @pytest.mark.torch
 def test_explain_annotates_and_writes_a_summary(runner: Runner) -> None:
-    pytest.importorskip("torch")
     (runner.checkout / "train.py").write_text(f"{BREAKS}\n\nf(torch.ones(2))\n", encoding="utf-8")
     done = runner.step(1, command="explain", arguments="--max-breaks 0 train.py")
     assert done.returncode == 1, done.stderr

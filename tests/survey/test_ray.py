@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("torch")
 cluster_utils = pytest.importorskip("ray.cluster_utils")
 pytestmark = [pytest.mark.torch, pytest.mark.process, pytest.mark.slow]
 

@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("torch")
+from tests.conftest import Valid
+
 pytestmark = [pytest.mark.torch, pytest.mark.process]
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -44,7 +45,7 @@ def units(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
     return {one["name"]: one for one in json.loads(done.stdout)["units"]}
 
 
-def test_what_units_have_in_common(project: Path, survey: Run, valid: Callable[[str, str], Any]) -> None:
+def test_what_units_have_in_common(project: Path, survey: Run, valid: Valid) -> None:
     manifest(project, model("zoo:build", names="zoo:names", name="zoo"))
     done = survey("run", "survey.toml", "--format", "json")
     told = valid(done.stdout, "survey")
@@ -112,7 +113,7 @@ def _works_in(process: str) -> str | None:
 
 
 @pytest.mark.slow
-def test_what_has_changed(project: Path, survey: Run, valid: Callable[[str, str], Any]) -> None:
+def test_what_has_changed(project: Path, survey: Run, valid: Valid) -> None:
     manifest(project, model("zoo:branchy") + model("zoo:whole"))
     survey("run", "survey.toml", "--store", "before.db")
     zoo = project / "zoo.py"

@@ -41,7 +41,6 @@ def outer(x):
 @pytest.fixture(scope="module")
 def functions(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
     """The functions that the report of one run names, for each module, with a decorator of its own."""
-    pytest.importorskip("torch")
     folder = Folder(tmp_path_factory.mktemp("wrappers"))
     modules = {"outermost": ("pass", "outer"), "innermost": ("pass", "inner"), "broken": ("print()", "outer")}
     for name, (inner, given) in modules.items():

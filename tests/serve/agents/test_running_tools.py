@@ -17,7 +17,6 @@ import anyio
 from mcp import Client
 
 pytestmark = [pytest.mark.process, pytest.mark.torch]
-pytest.importorskip("torch")
 
 ENDLESS = """import os, sys, time
 import torch
