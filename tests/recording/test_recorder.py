@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -160,3 +161,22 @@ def test_dynamo_does_not_try_to_compile_the_recorder(folder: Folder) -> None:
     assert [record.code.name for record in records if isinstance(record, CompileStarted)]
     given_up = [record.frame.name for record in records if isinstance(record, FrameEnded)]
     assert "walk" not in given_up
+
+
+def test_what_torch_wraps_meanwhile_stays_wrapped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As Dynamo wraps methods of modules when it first compiles."""
+    from breakscan.recording.hooks.hook import wrapped
+
+    def around(name: str) -> Any:
+        return lambda function: lambda: f"{name} {function()}"
+
+    def original() -> str:
+        return "original"
+
+    library = SimpleNamespace(call=original)
+    monkeypatch.setitem(sys.modules, "library", library)
+    with wrapped(["library:call"], lambda _, function: around("ours")(function)):
+        assert library.call.__qualname__ == original.__qualname__
+        library.call = around("torch's")(library.call)
+        assert library.call() == "torch's ours original"
+    assert library.call() == "torch's original"

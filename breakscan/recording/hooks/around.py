@@ -193,6 +193,7 @@ class CopyHook(Hook):
     name = "copies"
     without = "calls of copies of compiled modules are missing"
     wraps = ("torch.nn.modules.module:Module.__getstate__", "torch.nn.modules.module:Module.__setstate__")
+    may_be_traced = True
 
     def __init__(self, hooks: Hooks) -> None:
         super().__init__(hooks)

@@ -400,17 +400,24 @@ def _replaced(
     replacement.__code__ = replacement.__code__.replace(
         co_filename=code.co_filename, co_firstlineno=code.co_firstlineno, co_name=code.co_name
     )
-    importers = [sys.modules[module] for module in imported_by if module in sys.modules]
-    sharing = [owner, *(module for module in importers if getattr(module, name, None) is original)]
-    for holder in sharing:
+    # Dynamo names a function that it does not trace by these.
+    for attribute in ("__module__", "__name__", "__qualname__"):
+        setattr(replacement, attribute, getattr(original, attribute))
+    modules = [module for module in map(sys.modules.get, imported_by) if module]
+    for holder in (owner, *(module for module in modules if getattr(module, name, None) is original)):
         setattr(holder, name, replacement)
     try:
         yield
     finally:
-        # A module that was imported since took the wrapper.
-        late = [module for module in map(sys.modules.get, imported_by) if getattr(module, name, None) is replacement]
-        for holder in [*sharing, *late]:
-            setattr(holder, name, original)
+        # A module that was imported since took the wrapper, and Dynamo wraps methods of modules when it first compiles.
+        for holder in (owner, *filter(None, map(sys.modules.get, imported_by))):
+            found = getattr(holder, name, None)
+            if found is replacement:
+                setattr(holder, name, original)
+            for cell in getattr(found, "__closure__", None) or ():
+                with suppress(ValueError):  # an empty one
+                    if cell.cell_contents is replacement:
+                        cell.cell_contents = original
 
 
 def _place(function: str) -> tuple[Any, str]:
