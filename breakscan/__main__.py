@@ -14,7 +14,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     not be written."""
     import click
 
-    from breakscan.cli.exit_status import OutputError, standard_output
+    from breakscan.cli.exit_status import INTERRUPTED, OutputError, show_failure, standard_output
     from breakscan.cli.main import cli
 
     atexit.register(gc.freeze)  # before Python exits, its collector would walk all trees that are left
@@ -26,12 +26,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             error.show()
         return error.exit_code if isinstance(error, click.UsageError | OutputError) else 2
     except click.Abort:
-        from breakscan.cli.exit_status import INTERRUPTED
-
         return INTERRUPTED
     except Exception as error:
-        from breakscan.cli.exit_status import show_failure
-
         return show_failure(error)
     return status if isinstance(status, int) else 0
 

@@ -25,9 +25,7 @@ def bench(
     ),
     modes: tuple[str, ...] | None = list_option("--modes", "Only these modes of inductor.  [all]"),
     autotune: bool = option(
-        "--autotune/--no-autotune",
-        default=True,
-        help="Try the max-autotune modes, which take minutes.  [on]",
+        "--autotune/--no-autotune", default=True, help="Try the max-autotune modes, which take minutes.  [on]"
     ),
     dynamic: bool = option("--dynamic/--no-dynamic", default=True, help="Try dynamic=True.  [on]"),
     measured: MeasuringOptions = group(MeasuringOptions),

@@ -19,13 +19,7 @@ from breakscan.check.baseline import BaselineComparison, CheckedPaths, checked_l
 from breakscan.cli.baseline import BaselineOptions
 from breakscan.cli.options import argument, declared, format_option, group, list_option, option, output_option
 from breakscan.cli.output import ProgressBar, is_read_on_terminal, report_stream
-from breakscan.cli.selection import (
-    Selection,
-    recording_option,
-    settings_at,
-    warn_of_no_files,
-    with_recordings,
-)
+from breakscan.cli.selection import Selection, recording_option, settings_at, warn_of_no_files, with_recordings
 from breakscan.model.findings import CheckResult, Finding, Severity, SourceError
 from breakscan.model.words import counted
 from breakscan.report.check import CheckReport, region_lines, summary_line
@@ -53,9 +47,7 @@ class _Options:
         "--stdin-filename", metavar="NAME", help="Name of the file that is read from standard input (-)."
     )
     add_ignore: str | None = option(
-        "--add-ignore",
-        metavar="REASON",
-        help="Suppress each finding by a comment with this reason.",
+        "--add-ignore", metavar="REASON", help="Suppress each finding by a comment with this reason."
     )
     warn_unused_ignores: bool = option(
         "--warn-unused-ignores",

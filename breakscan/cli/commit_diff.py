@@ -20,12 +20,7 @@ from breakscan.source.files import is_excluded
 
 
 def compare_with_commit(
-    ref: str,
-    paths: Sequence[str],
-    files: Sequence[Path],
-    result: CheckResult,
-    settings: FileSettings,
-    jobs: int | None,
+    ref: str, paths: Sequence[str], files: Sequence[Path], result: CheckResult, settings: FileSettings, jobs: int | None
 ) -> BaselineComparison:
     """Compare the findings of ``check`` in ``files`` below ``paths`` with those at the other commit.
 

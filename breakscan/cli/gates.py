@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from breakscan.cli.committed_file import NOT_MET, CommittedFile, read_file
-from breakscan.cli.options import option
+from breakscan.cli.options import list_option, option
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.gates import (
     Gates,
@@ -40,18 +40,15 @@ class GateOptions:
     max_breaks: int | None = _at_most("--max-breaks", "if more than N sites break the graph, not counting torch's own")
     max_recompiles: int | None = _at_most("--max-recompiles", "if there are more than N recompiles")
     max_eager_calls: int | None = _at_most("--max-eager-calls", "if more than N calls of compiled code run eager")
-    fail_on: tuple[str, ...] = option(
-        "--fail-on",
-        metavar="LIST",
-        multiple=True,
-        help="Exit with 1 for any of these: rules (BRK101, BRK2, a name), PyTorch's ids (GB0170), or ALL.",
+    fail_on: tuple[str, ...] | None = list_option(
+        "--fail-on", "Exit with 1 for any of these: rules (BRK101, BRK2, a name), PyTorch's ids (GB0170), or ALL."
     )
 
     def read(self, library: Library) -> Gates:
         """The gates that the options ask for.  Raises UsageError for a word that names nothing."""
-        words = [word.strip() for value in self.fail_on for word in value.split(",") if word.strip()]
         try:
-            return Gates(self.max_breaks, self.max_recompiles, self.max_eager_calls, selectors(words, library))
+            named = selectors(self.fail_on or (), library)
+            return Gates(self.max_breaks, self.max_recompiles, self.max_eager_calls, named)
         except ValueError as error:
             raise click.UsageError(f"--fail-on: {error}") from error
 

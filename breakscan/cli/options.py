@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 
 import click
 
-from breakscan.cli.output import require_no_source
+from breakscan.cli.output import refuse_source
 from breakscan.report.formats import Formats
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -78,13 +78,7 @@ def output_to(default: str) -> Any:
     command refuses to write over source files."""
     help_ = f"Write the report to this file, or to standard output (-).  [{default}]"
     type_ = click.Path(path_type=Path, dir_okay=False, allow_dash=True)
-    return option("-o", "--output", type=type_, callback=_no_source, help=help_)
-
-
-def _no_source(_: click.Context, __: click.Parameter, value: Path | None) -> Path | None:
-    if value is not None:
-        require_no_source(str(value))
-    return value
+    return option("-o", "--output", type=type_, callback=refuse_source, help=help_)
 
 
 output_option = output_to("standard output")

@@ -87,13 +87,13 @@ def require_writable(path: Path) -> None:
         raise click.ClickException(f"cannot write {path}: {error.strerror}") from error
 
 
-def require_no_source(path: str) -> None:
-    """Raises BadParameter if a report would replace a source file."""
-    real = os.path.realpath(path)
-    if real.endswith(SOURCES) and os.path.exists(real):
+def refuse_source(_: click.Context, __: click.Parameter, path: Path | None) -> Path | None:
+    """The callback of ``--output``.  Raises BadParameter if a report would replace a source file."""
+    if path is not None and os.path.realpath(path).endswith(SOURCES) and os.path.exists(path):
         raise click.BadParameter(
             f"{path} is a source file, which a report would replace: name another file, or delete it first"
         )
+    return path
 
 
 def _put(path: Path, data: bytes) -> None:

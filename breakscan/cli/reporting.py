@@ -49,10 +49,7 @@ def _relocation(_: click.Context, __: click.Parameter, values: Iterable[str]) ->
 
 
 show_option = option(
-    "--show",
-    metavar="LIST",
-    callback=_tables,
-    help=f"List more in the terminal report: {', '.join(_WORDS)}, or {ALL}.",
+    "--show", metavar="LIST", callback=_tables, help=f"List more in the terminal report: {', '.join(_WORDS)}, or {ALL}."
 )
 check_option = option(
     "--check",

@@ -66,18 +66,8 @@ class Selection:
 
     def settings(self) -> NearestSettings:
         """Return the settings of files, overridden by these options."""
-        names = (
-            "select",
-            "ignore",
-            "exclude",
-            "target_torch",
-            "target",
-            "fullgraph",
-            "regions",
-            "confidence",
-            "cache_dir",
-        )
-        values = {name: getattr(self, name) for name in names}
+        names = "select ignore exclude target_torch target fullgraph regions confidence cache_dir"
+        values = {name: getattr(self, name) for name in names.split()}
         return NearestSettings(self.config, **values, no_cache=self.no_cache or None)
 
 

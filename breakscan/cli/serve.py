@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
 
 from breakscan.cli.options import declared, option
 
-PACKAGES = ("mcp", "mcp_types", "pydantic", "anyio")
+
+@contextlib.contextmanager
+def _required(what: str, extra: str, packages: Sequence[str]) -> Iterator[None]:
+    """A context of imports.  Raises ClickException, with the extra to install, if one of the packages is missing."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in packages:
+            raise
+        said = f"{what}: install breakscan with its extra {extra!r}, as in 'breakscan[{extra}]'"
+        raise click.ClickException(said) from error
 
 
 @click.command()
@@ -36,14 +48,8 @@ def mcp(
 
     check, fix and rule run no code; the others run programs with your permissions.  Needs the extra 'mcp'.
     """
-    try:
+    with _required("the MCP server needs the package mcp", "mcp", ("mcp", "mcp_types", "pydantic", "anyio")):
         from breakscan.serve.agents.server import serve
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] not in PACKAGES:
-            raise
-        raise click.ClickException(
-            "the MCP server needs the package mcp: install breakscan with its extra 'mcp', as in 'breakscan[mcp]'"
-        ) from error
     serve(root, seconds, not no_run)
 
 
@@ -53,13 +59,7 @@ def server() -> None:
 
     Needs the extra 'server'.
     """
-    try:
+    with _required("the language server needs pygls", "server", ("pygls", "lsprotocol")):
         from breakscan.serve.editor.language_server import make_server
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] not in ("pygls", "lsprotocol"):
-            raise
-        raise click.ClickException(
-            "the language server needs pygls: install breakscan with its extra 'server', as in 'breakscan[server]'"
-        ) from error
     make_server().start_io()
     sys.stdout = None  # pygls has closed it

@@ -53,10 +53,7 @@ def run(
         "--address", help="The Ray cluster, such as auto or HOST:PORT.  [one of this machine]"
     ),
     again: tuple[str, ...] = option(
-        "--again",
-        multiple=True,
-        type=click.Choice(STATUSES),
-        help="Run units that ended so again.  May be repeated.",
+        "--again", multiple=True, type=click.Choice(STATUSES), help="Run units that ended so again.  May be repeated."
     ),
     format_: str = format_option(SURVEY),
     output: Path | None = output_option,

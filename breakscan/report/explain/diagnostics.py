@@ -38,12 +38,7 @@ def explain_diagnostics(report: ExplainReport) -> DiagnosticReport:
         remarks.append(Remark(Severity.WARNING, headline(explanation), "Nothing was compiled"))
     remarks += [Remark(Severity.INFO, notice.text) for notice in explanation.notices]
     return DiagnosticReport(
-        "explain",
-        list(_diagnostics(explanation)),
-        remarks,
-        head,
-        lines=report.files.lines,
-        originals=originals,
+        "explain", list(_diagnostics(explanation)), remarks, head, lines=report.files.lines, originals=originals
     )
 
 

@@ -101,8 +101,8 @@ def made_list(explanation: Explanation) -> RenderableType | None:
             head = Text(f"\n{compile_.compile_id}  {function}", "bold")
             parts.append(head.append(f"  {place(compile_.site)}", "not bold"))
             for line in compile_.made:
-                text = Text(line.text, overflow="fold")
-                parts.append(_indented(text.append(f"  # {line.note}", "dim") if line.note else text, 1))
+                text = Text(line.text, overflow="fold").append(f"  # {line.note}" if line.note else "", "dim")
+                parts.append(Padding(text, (0, 0, 0, len(INDENT)), expand=False))
     return Group(table_heading("Python that Dynamo made of functions"), *parts) if parts else None
 
 
@@ -154,11 +154,6 @@ def guard_table(explanation: Explanation) -> RenderableType | None:
         if guard.text
     ]
     return titled_table("Guards", ("compile", "function", "line", "guard"), rows)
-
-
-def _indented(text: str | Text, depth: int, style: str = "") -> Padding:
-    shown = Text(text, style, overflow="fold") if isinstance(text, str) else text
-    return Padding(shown, (0, 0, 0, depth * len(INDENT)), expand=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,11 +35,9 @@ def write_explanation(report: ExplainReport, stream: TextIO) -> None:
 
 class _Writer:
     def __init__(self, console: Console, report: ExplainReport) -> None:
-        self.files = report.files
+        self.report = report
         self.again = f"{report.again} " if report.again else ""
-        self.fixable = report.fixable
         self.hidden = printable(report.hidden)
-        self.compared = report.compared
         self.missed = printable(report.missed)
         self.console = console
         self.width = min(console.width, WIDEST)
@@ -58,11 +56,11 @@ class _Writer:
         most = None if FINDINGS in tables else MOST_ENTRIES
         for section in sections_of(explanation.problems):
             self.section(section, most)
-        if self.compared is not None:
-            self.comparison(self.compared)
-        if self.fixable:
+        if self.report.compared is not None:
+            self.comparison(self.report.compared)
+        if self.report.fixable:
             self.console.print()
-            self.paragraph(FIX_HINT.format(self.fixable, "breaks"), indent="", style="dim")
+            self.paragraph(FIX_HINT.format(self.report.fixable, "breaks"), indent="", style="dim")
         self.settings_hint(explanation)
         self.made(explanation, tables)
         if explanation.notices:
@@ -196,7 +194,7 @@ class _Writer:
     def code(self, problem: Problem) -> None:
         """Where the file has not the line any more, or is not here, the line alone."""
         site, line = problem.site, problem.code
-        lines = self.files.lines(site.path)
+        lines = self.report.files.lines(site.path)
         text = code_text(lines, site, self.width, STYLES[problem.severity], context=False)
         if line is not None and line != "".join(lines[site.line - 1 : site.line]).strip():
             text = Text(f"{site.line:>6} │ ", "dim").append(line, "not dim")

@@ -73,14 +73,12 @@ Rewrites = Annotated[_Texts, _about("Only these rewrites, by id.")]
 Unsafe = Annotated[bool, _about("With write: also write what changes more than speed; each says what.")]
 Write = Annotated[bool, _about("Change the files.")]
 Program = Annotated[
-    str,
-    _about("The Python file to run, below the root; with as_module, the name of a module.", max_length=4096),
+    str, _about("The Python file to run, below the root; with as_module, the name of a module.", max_length=4096)
 ]
 Arguments = Annotated[_Texts, _about("Arguments of the program.")]
 AsModule = Annotated[bool, _about("Run program as python -m does.")]
 Compile = Annotated[
-    _Texts,
-    _about("Compile these first, if the program compiles nothing: MODULE:NAME, or :NAME of the program's own."),
+    _Texts, _about("Compile these first, if the program compiles nothing: MODULE:NAME, or :NAME of the program's own.")
 ]
 Seconds = Annotated[
     float, _about("The time limit, 0 for that of the server. What was found until then is reported.", ge=0)
@@ -94,9 +92,7 @@ Goal = Annotated[
 RuleName = Annotated[
     str,
     _about(
-        "An id such as BRK101, or a name such as branch-on-tensor.",
-        pattern=r"^[A-Za-z][A-Za-z0-9-]*$",
-        max_length=100,
+        "An id such as BRK101, or a name such as branch-on-tensor.", pattern=r"^[A-Za-z][A-Za-z0-9-]*$", max_length=100
     ),
 ]
 _Context = Context[Any, Any]
@@ -283,12 +279,7 @@ class Tools:
         )
 
     async def _run(
-        self,
-        command: str,
-        words: list[str],
-        seconds: float,
-        context: _Context,
-        doing: Callable[[Path, str], str],
+        self, command: str, words: list[str], seconds: float, context: _Context, doing: Callable[[Path, str], str]
     ) -> CommandResult:
         """Run a command on a program; without ``words``, return the result of its last run."""
         if not words:

@@ -36,11 +36,7 @@ class BreakscanServer(LanguageServer):
     """Findings of open files.  ``checked`` has the last result of each, by uri."""
 
     def __init__(self) -> None:
-        super().__init__(
-            "breakscan",
-            __version__,
-            text_document_sync_kind=types.TextDocumentSyncKind.Incremental,
-        )
+        super().__init__("breakscan", __version__, text_document_sync_kind=types.TextDocumentSyncKind.Incremental)
         self.checked: dict[str, tuple[OpenText, CheckedText]] = {}
         self.checker = TextChecker()
         self._roots: Roots = {}

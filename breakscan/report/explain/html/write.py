@@ -16,6 +16,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from importlib import resources
+from itertools import groupby
 from operator import attrgetter
 from string import Template
 from typing import Any, ClassVar, TextIO
@@ -52,7 +53,8 @@ class SourceStore:
 
     def __init__(self, files: SourceFiles) -> None:
         self._files = files
-        self._numbers: dict[str, int] = {}
+        self.numbers: dict[str, int] = {}
+        """The number of each path, in order."""
         self._lines: dict[str, set[int]] = {}
         self._marked: set[str] = set()
 
@@ -62,25 +64,20 @@ class SourceStore:
         self._lines.setdefault(path, set()).update(range(first, min(last, first + AROUND) + 1))
         if marked:
             self._marked.add(path)
-        return self._numbers.setdefault(path, len(self._numbers))
-
-    @property
-    def numbers(self) -> dict[str, int]:
-        """The number of each path, in order."""
-        return self._numbers
+        return self.numbers.setdefault(path, len(self.numbers))
 
     def segments(self) -> dict[int, list[Segment]]:
         """By the number of its path, what is kept of each file that can be read: of all of them what is spoken of,
         then as many whole ones as there is room for."""
         room = MOST_CHARACTERS
         kept: dict[int, list[Segment]] = {}
-        for path, number in sorted(self._numbers.items(), key=lambda item: item[0] not in self._marked):
+        for path, number in sorted(self.numbers.items(), key=lambda item: item[0] not in self._marked):
             segments = list(_excerpts(self._files.lines(path), self._lines[path]))
             length = _length(segments)
             if segments and length <= room:
                 kept[number] = segments
                 room -= length
-        for path, number in self._numbers.items():
+        for path, number in self.numbers.items():
             if path not in self._marked or number not in kept:
                 continue
             whole = [(1, "\n".join(self._files.lines(path)))]
@@ -96,16 +93,13 @@ def _length(segments: Iterable[Segment]) -> int:
 
 
 def _excerpts(lines: list[str], wanted: Iterable[int]) -> Iterator[Segment]:
-    start = end = 0
-    for line in sorted(line for line in wanted if 1 <= line <= len(lines)):
-        if end and line - AROUND <= end + 1:
-            end = min(line + AROUND, len(lines))
-            continue
-        if end:
-            yield start, "\n".join(lines[start - 1 : end])
-        start, end = max(line - AROUND, 1), min(line + AROUND, len(lines))
-    if end:
-        yield start, "\n".join(lines[start - 1 : end])
+    """The wanted lines with those around them, each run of consecutive lines once."""
+    spoken_of = (line for line in wanted if 1 <= line <= len(lines))
+    around = (range(max(line - AROUND, 1), min(line + AROUND, len(lines)) + 1) for line in spoken_of)
+    kept = sorted(set().union(*around))
+    for _, run in groupby(enumerate(kept), key=lambda place: place[1] - place[0]):
+        first, *rest = (line for _, line in run)
+        yield first, "\n".join(lines[first - 1 : first + len(rest)])
 
 
 MOST_CODE = 4_000_000
