@@ -85,6 +85,8 @@ def valid() -> Valid:
     files = {path.name: json.loads(path.read_text(encoding="utf-8")) for path in SCHEMAS.glob("*.json")}
     resources = ((name, Resource.from_contents(schema)) for name, schema in files.items())
     registry: Any = Registry().with_resources(resources)
+    for schema in files.values():
+        jsonschema.Draft202012Validator.check_schema(schema)
 
     def valid(text: str, name: str) -> Any:
         told = json.loads(text)

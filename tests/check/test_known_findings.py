@@ -112,14 +112,7 @@ def test_of_equal_lines_the_last_are_new() -> None:
 
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
-KNOWN = st.builds(
-    KnownFinding,
-    path=TEXTS,
-    function=st.none() | TEXTS,
-    rule=TEXTS,
-    code=TEXTS,
-    count=st.integers(1, 9),
-)
+KNOWN = st.builds(KnownFinding, path=TEXTS, function=st.none() | TEXTS, rule=TEXTS, code=TEXTS, count=st.integers(1, 9))
 
 
 @given(st.lists(KNOWN, max_size=5, unique=True), st.sampled_from(Mode))

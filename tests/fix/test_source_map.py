@@ -81,11 +81,7 @@ def test_unchanged_lines_map_to_themselves_and_rounds_compose(program: tuple[str
     once, first = edited(text, changes, "a")
     twice, second = edited(once, again, "b")
     whole = first.then(second)
-    for lines, before, after in (
-        (first, text, once),
-        (second, once, twice),
-        (whole, text, twice),
-    ):
+    for lines, before, after in ((first, text, once), (second, once, twice), (whole, text, twice)):
         old, new = before.split("\n"), after.split("\n")
         assert len(lines.origins) == len(new)
         for number, line in enumerate(new, 1):

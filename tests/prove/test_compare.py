@@ -212,11 +212,7 @@ ONE = {"output": torch.zeros(1)}
     [
         ({}, {}, []),
         ({"error": "ValueError"}, {}, ["it returns where the original raises ValueError"]),
-        (
-            {},
-            {"error": "KeyError", "error_text": "'x'"},
-            ["it raises KeyError ('x') where the original returns"],
-        ),
+        ({}, {"error": "KeyError", "error_text": "'x'"}, ["it raises KeyError ('x') where the original returns"]),
         (
             {"outputs": {"output": torch.zeros(1)}, "others": {"output": ""}},
             {"others": {"output": "None"}},

@@ -34,14 +34,7 @@ def compared(program: Path, valid: Valid, *options: str) -> tuple[int, dict[str,
     ],
 )
 def test_a_difference_is_traced_to_an_operation(
-    program: str,
-    stage: str,
-    operation: str,
-    line: int,
-    since: int,
-    setting: str | None,
-    valid: Valid,
-    tmp_path: Path,
+    program: str, stage: str, operation: str, line: int, since: int, setting: str | None, valid: Valid, tmp_path: Path
 ) -> None:
     repro = tmp_path / "repro.py"
     status, told = compared(PROGRAMS / "differs" / f"{program}.py", valid, "--repro", str(repro))

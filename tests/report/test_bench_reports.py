@@ -50,42 +50,20 @@ OWN_ROW = row(
 )
 FASTEST = row(REDUCE, Ratio(3.1, 3.0, 3.2), pays_after_calls=2064)
 DYNAMIC = row("dynamic=True", Ratio(2.5, 2.4, 2.6))
-SAME = row(
-    DEFAULT,
-    None,
-    status=MeasurementStatus.SKIPPED,
-    same_as=OWN,
-    stage=Stage.NOT_RUN,
-    problem=Observation(ObservationKind.ERROR, "it is the same"),
-)
-NO_GPU = row(
-    'backend="cudagraphs"',
-    None,
-    status=MeasurementStatus.SKIPPED,
-    stage=Stage.NOT_RUN,
-    problem=Observation(ObservationKind.ERROR, "there is no GPU"),
-)
-FAILED = row(
-    'backend="tvm"',
-    None,
-    status=MeasurementStatus.FAILED,
-    stage=Stage.INDUCTOR,
-    problem=Observation(ObservationKind.ERROR, HOSTILE),
-)
-DIFFERS = row(
-    HOSTILE,
-    Ratio(4.0, 3.9, 4.1),
-    status=MeasurementStatus.DIFFERS,
-    stage=Stage.RESULTS,
-    problem=Observation(ObservationKind.ERROR, "output differs"),
-)
-UNSTEADY = row(
-    "dynamic=False",
-    None,
-    status=MeasurementStatus.UNSTEADY,
-    stage=Stage.RECOMPILING,
-    problem=Observation(ObservationKind.ERROR, "L['n'] changes"),
-)
+
+
+def ended(
+    label: str, status: MeasurementStatus, stage: Stage, said: str, ratio: Ratio | None = None, **more: Any
+) -> BenchRow:
+    """One whose figures do not count."""
+    return row(label, ratio, status=status, stage=stage, problem=Observation(ObservationKind.ERROR, said), **more)
+
+
+SAME = ended(DEFAULT, MeasurementStatus.SKIPPED, Stage.NOT_RUN, "it is the same", same_as=OWN)
+NO_GPU = ended('backend="cudagraphs"', MeasurementStatus.SKIPPED, Stage.NOT_RUN, "there is no GPU")
+FAILED = ended('backend="tvm"', MeasurementStatus.FAILED, Stage.INDUCTOR, HOSTILE)
+DIFFERS = ended(HOSTILE, MeasurementStatus.DIFFERS, Stage.RESULTS, "output differs", ratio=Ratio(4.0, 3.9, 4.1))
+UNSTEADY = ended("dynamic=False", MeasurementStatus.UNSTEADY, Stage.RECOMPILING, "L['n'] changes")
 
 
 def bench(*rows: BenchRow, best: str | None = None, write: str | None = None) -> Bench:
@@ -213,13 +191,7 @@ def test_what_went_wrong_is_said_in_words() -> None:
     assert "differs from eager: output differs" in told
     assert "unsteady: L['n'] changes" in told
     assert "not run: there is no GPU" in told
-    broke = row(
-        "it",
-        None,
-        status=MeasurementStatus.FAILED,
-        stage=Stage.RUN_TIME,
-        problem=Observation(ObservationKind.ERROR, "it ended by signal 11"),
-    )
+    broke = ended("it", MeasurementStatus.FAILED, Stage.RUN_TIME, "it ended by signal 11")
     assert "failed at run time: it ended by signal 11" in written("terminal", bench(broke))
 
 

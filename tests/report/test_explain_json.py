@@ -121,10 +121,3 @@ def test_each_entry_has_a_line_of_its_own() -> None:
     entry = next(line for line in lines if '"rule": "BRK201"' in line)
     assert json.loads(entry.strip().rstrip(","))["site"]["path"] == "src/model.py"
     assert sum(line.startswith('    {"number":') for line in lines) == 2
-
-
-def test_names_beyond_ascii_and_beyond_unicode_come_back() -> None:
-    site = replace(made.SITE, path="模型/\udcff\x00.py")
-    data = written(made.explanation(breaks=(replace(made.BREAK, site=site),)))
-    validate(data)
-    assert data["breaks"][0]["site"]["path"] == "模型/\udcff\x00.py"

@@ -41,12 +41,7 @@ from breakscan.rulebook.config import ConfigError, load_settings
             "per-file-ignores",
             "no rule is called 'BRK9z'",
         ),
-        (
-            "[tool.breakscan.per-file-ignores]\n'a.py' = 'BRK101'\n",
-            2,
-            "per-file-ignores",
-            "must be a list of strings",
-        ),
+        ("[tool.breakscan.per-file-ignores]\n'a.py' = 'BRK101'\n", 2, "per-file-ignores", "must be a list of strings"),
         ("[other]\nselect = 1\n[tool.breakscan]\nselect = 1\n", 4, "select", "must be a list of strings"),
         ("[tool]\nbreakscan = 3\n", 2, "tool.breakscan", "must be a table"),
         ("[tool.breakscan]\nselect = = 1\n", 2, None, "not valid TOML"),

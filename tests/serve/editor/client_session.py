@@ -49,15 +49,11 @@ async def _session(scenario: Scenario, folder: Path) -> None:
     capabilities = types.ClientCapabilities(
         general=types.GeneralClientCapabilities(position_encodings=[types.PositionEncodingKind.Utf16]),
         workspace=types.WorkspaceClientCapabilities(
-            did_change_watched_files=types.DidChangeWatchedFilesClientCapabilities(dynamic_registration=True),
+            did_change_watched_files=types.DidChangeWatchedFilesClientCapabilities(dynamic_registration=True)
         ),
     )
     await client.initialize_session(
-        types.InitializeParams(
-            capabilities=capabilities,
-            root_uri=project.uri,
-            workspace_folders=[project],
-        )
+        types.InitializeParams(capabilities=capabilities, root_uri=project.uri, workspace_folders=[project])
     )
     client.folder = folder
     await asyncio.wait_for(scenario(client), 120)
