@@ -1,7 +1,5 @@
 """``breakscan`` as a process, which times for at most two seconds where a test does not check times."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Callable, Mapping

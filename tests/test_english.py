@@ -1,7 +1,5 @@
 """The words of code, pages and rules are those that users know from ruff, pytest and PyTorch."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

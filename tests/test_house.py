@@ -4,8 +4,6 @@ A room is a folder of ``breakscan/``.  It imports rooms further up in ``ROOMS`` 
 changes its row here and says why.
 """
 
-from __future__ import annotations
-
 import ast
 import functools
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Nothing decides by comparing English: code that knows a kind has an enum or a field for it."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 

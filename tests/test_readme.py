@@ -1,7 +1,5 @@
 """What the README and the tour show is what breakscan prints."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """The supported versions of torch are named in one place."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

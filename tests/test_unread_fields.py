@@ -3,8 +3,6 @@
 A field counts as read if an attribute of its name is loaded anywhere, so a field that is found is unread for certain.
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterable, Iterator
 

@@ -1,7 +1,5 @@
 """``docs/torch-versions.md`` says what the verdict ledgers say."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 from breakscan.model.torch_versions import SUPPORTED

@@ -1,7 +1,5 @@
 """The files of the package, parsed once for all tests that read them."""
 
-from __future__ import annotations
-
 import ast
 import functools
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Programs that are asked of both: does ``check`` find a break in ``f``, and does the installed torch break there?"""
 
-from __future__ import annotations
-
 import importlib.util
 import textwrap
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A checker over source text, for tests that say what is found where."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Code that the compiler does not reach is marked with the break that hides it."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

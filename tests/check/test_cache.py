@@ -1,7 +1,5 @@
 """Results of earlier runs: given back only where all that they rest on is as it was, whatever happens to the folder."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Facts in a method when another method of its object calls it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

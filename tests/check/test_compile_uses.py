@@ -1,7 +1,5 @@
 """Findings about the use of compiled code that another file defines."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from breakscan.model.findings import CheckResult

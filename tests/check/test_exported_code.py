@@ -1,7 +1,5 @@
 """Exported code is judged by the verdicts of ``torch.export.export``."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The baseline: findings that are not allowed, for any two states of a program, and the file."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 

@@ -7,8 +7,6 @@ after ``python`` are settings, such as ``regions=all``, and:
 - ``compiled``: the program is also run, and the installed Dynamo breaks in ``f`` if and only if a line is marked.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path

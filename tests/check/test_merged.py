@@ -1,7 +1,5 @@
 """Of several findings at one site the report does not depend on which came first."""
 
-from __future__ import annotations
-
 from itertools import permutations
 
 from breakscan.check.pipeline.results import Merged

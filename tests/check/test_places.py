@@ -1,7 +1,5 @@
 """The statement around a break decides between a split graph and a frame that runs eager."""
 
-from __future__ import annotations
-
 import textwrap
 
 import pytest

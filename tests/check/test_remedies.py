@@ -1,7 +1,5 @@
 """The remedies of findings: those that the code at the place decides on."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

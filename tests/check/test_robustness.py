@@ -1,7 +1,5 @@
 """No file stops the others, whatever is in it."""
 
-from __future__ import annotations
-
 import random
 import signal
 import subprocess

@@ -4,8 +4,6 @@ Each example is checked as if ``f`` were handed to torch.compile: what Dynamo br
 compiled must not.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path

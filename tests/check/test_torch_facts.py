@@ -1,7 +1,5 @@
 """The generated table knows what torch's functions return."""
 
-from __future__ import annotations
-
 import inspect
 
 import pytest

@@ -1,7 +1,5 @@
 """Work in several processes, where a process dies and where none can be started."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from functools import partial

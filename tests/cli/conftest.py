@@ -1,7 +1,5 @@
 """A working directory, and breakscan run in it."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """``breakscan check --baseline`` as a team uses it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

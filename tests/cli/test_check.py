@@ -1,7 +1,5 @@
 """``breakscan check`` as a user runs it."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

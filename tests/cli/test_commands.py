@@ -1,7 +1,5 @@
 """The command line as a whole: version, help, wrong commands, completion, what is missing, and progress."""
 
-from __future__ import annotations
-
 import io
 import os
 import shutil

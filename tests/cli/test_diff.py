@@ -1,7 +1,5 @@
 """``breakscan diff``: what counts as the same, what as worse, and what is said of it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

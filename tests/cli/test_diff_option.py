@@ -1,7 +1,5 @@
 """``breakscan check --diff REF``: what is new since another commit, in real repositories."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

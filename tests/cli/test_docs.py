@@ -1,7 +1,5 @@
 """The pages of ``docs/`` that describe the command line say what it does."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

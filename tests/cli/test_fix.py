@@ -1,7 +1,5 @@
 """``breakscan fix`` as people run it."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``breakscan check`` with ``--add-ignore`` and ``--warn-unused-ignores``."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The lock of ``explain``: made, kept, shrunk, grown when asked, never written when locked."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The configuration that counts for a file is the one nearest to it, whatever other files are named."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Notebooks on the command line."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from pathlib import Path

@@ -3,8 +3,6 @@
 ``benchmarks/robustness_recordings.py`` found them.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import asdict, dataclass

@@ -1,7 +1,5 @@
 """Where reports go: standard output that takes no more, files that are replaced as a whole."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

@@ -1,7 +1,5 @@
 """Rules that a project writes for itself."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

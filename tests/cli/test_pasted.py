@@ -4,8 +4,6 @@ Every command takes the options that are shown, every configuration loads, every
 release, an index or a tag that does not exist.
 """
 
-from __future__ import annotations
-
 import ast
 import json
 import re

@@ -1,7 +1,5 @@
 """A recording or a log can come from anyone: what it names is opened only where the user allows it."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

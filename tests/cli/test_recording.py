@@ -1,7 +1,5 @@
 """``check`` and ``fix`` with what a recorded run saw."""
 
-from __future__ import annotations
-
 import json
 import time
 from dataclasses import asdict

@@ -1,7 +1,5 @@
 """``breakscan rules replay`` through the installed torch."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``breakscan report``: the report of a saved recording or a log of torch's trace."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

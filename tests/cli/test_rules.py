@@ -1,7 +1,5 @@
 """``breakscan rule`` and ``breakscan rules``."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Eager calls, exports and functions loaded compiled, in real runs: in gates, comparisons and reports."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

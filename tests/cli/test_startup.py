@@ -1,7 +1,5 @@
 """Starting costs little, and the static half never loads what it does not need."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The tutorials show what ``breakscan check`` and ``breakscan fix`` print for the programs of the page."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from pathlib import Path

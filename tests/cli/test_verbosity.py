@@ -1,7 +1,5 @@
 """``--quiet`` and ``--fail-on``."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

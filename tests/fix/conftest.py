@@ -1,7 +1,5 @@
 """Files to repair, and their settings."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 

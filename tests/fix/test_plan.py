@@ -1,7 +1,5 @@
 """Rounds of edits: what lies in one another, what does not help, and what goes wrong."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

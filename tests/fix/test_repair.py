@@ -1,7 +1,5 @@
 """The repair of several files: every finding of ``check`` has an outcome."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

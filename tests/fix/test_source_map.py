@@ -1,7 +1,5 @@
 """An edit says where its lines come from."""
 
-from __future__ import annotations
-
 import libcst as cst
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """A file that is studied again with another text, as after each round of edits."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from breakscan.check.pipeline.rewrite_facts import Studies

@@ -1,7 +1,5 @@
 """The text that edits write: it compiles, with every comment; and edits that are called safe."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The hook as pre-commit runs it: its own environment, a scratch repository, real commits' files."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """``breakscan bench`` from end to end: real programs, real processes, real signals."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """All effects of a call are in its result."""
 
-from __future__ import annotations
-
 import pytest
 
 from breakscan.prove.call_result import NO_GRADIENT, CallResult, result_of

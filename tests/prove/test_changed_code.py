@@ -1,7 +1,5 @@
 """Changed code: whether it has run, and which tests of the old text it replaces."""
 
-from __future__ import annotations
-
 import ast
 import sys
 from pathlib import Path

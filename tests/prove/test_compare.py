@@ -1,7 +1,5 @@
 """Which results count as equal."""
 
-from __future__ import annotations
-
 from math import inf, nan
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The search for the operation at which compiled code differs from eager."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Forked worker processes run a program as new ones would."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable

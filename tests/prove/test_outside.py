@@ -1,7 +1,5 @@
 """What calls change outside of the program's objects is compared, and put back."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """New texts stand in for files, without touching the disk, and what of them runs is recorded."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Verdicts on programs as people write them: data loaders with workers, optimizers, and what only a first call does."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

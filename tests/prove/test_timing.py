@@ -1,7 +1,5 @@
 """How times become a verdict: a program is not faster than itself, and what is faster is found."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import os

@@ -1,7 +1,5 @@
 """``breakscan tune`` from end to end: a real program, real processes, real Inductor."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

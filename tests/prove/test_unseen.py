@@ -1,7 +1,5 @@
 """What the captured calls do not show of a change is named, and holds it back: code that no call ran, varied calls."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Varied calls: other values for inputs, and how their results are compared."""
 
-from __future__ import annotations
-
 import contextlib
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``breakscan verify`` from end to end: real programs, real processes, real Inductor."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

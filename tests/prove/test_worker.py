@@ -1,7 +1,5 @@
 """The process of a program, from outside."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The programs in ``behaviours/``: each shows one known behaviour, and says what the report has to say of it."""
 
-from __future__ import annotations
-
 import ast
 import re
 import shlex

@@ -1,7 +1,5 @@
 """A folder for programs, programs that are recorded and explained, and the recording of ``zoo.py``, made once."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """``breakscan.record`` and ``breakscan.explain``: what they tell, and that they leave everything as it was."""
 
-from __future__ import annotations
-
 import random
 import subprocess
 import sys

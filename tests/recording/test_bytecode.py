@@ -1,7 +1,5 @@
 """Bytecode of nearly straight code, read as Python."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The three example programs, and what explain says of them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

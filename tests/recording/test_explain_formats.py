@@ -1,7 +1,5 @@
 """The forms of the report that other programs read, of real runs."""
 
-from __future__ import annotations
-
 import io
 import json
 import re

@@ -1,7 +1,5 @@
 """What the report says of each kind of behaviour, by the recording of ``zoo.py``."""
 
-from __future__ import annotations
-
 import json
 import sys
 from typing import Any

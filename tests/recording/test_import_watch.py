@@ -1,7 +1,5 @@
 """What waits for the import of modules."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import sys

@@ -1,7 +1,5 @@
 """``%%breakscan`` in a real IPython, and in a real Jupyter kernel."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

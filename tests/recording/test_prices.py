@@ -1,7 +1,5 @@
 """What ran, and what breaks cost: on programs that sleep for a known time where they break."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """The processes that a program starts are recorded, and neither it nor they notice."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Where a step's time goes, on programs that run."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

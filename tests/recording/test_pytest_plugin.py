@@ -1,7 +1,5 @@
 """The pytest plugin, in real sessions of pytest."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The ranks of a distributed job: one report, and where they differ."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

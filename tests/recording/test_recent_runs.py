@@ -1,7 +1,5 @@
 """The recordings of the last runs, which ``breakscan report --last`` reports."""
 
-from __future__ import annotations
-
 import os
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The changes that recompile a function, as data, by the smallest program of each kind under the installed torch."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """The values of functions, as recorded: what they were, from which compiles, and at no cost to the program."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Recording changes nothing of the program: not its results, not what it compiles, not torch when it is over."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Each remedy of docs/remedies.md is offered for the first program of its section, and the second has no problem."""
 
-from __future__ import annotations
-
 import re
 import runpy
 import warnings

@@ -1,7 +1,5 @@
 """Each datum is recorded once; where a hook is missing or fails, the structured trace stands in for it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A program does under ``breakscan explain`` what it does alone, to the bit, whatever goes wrong in breakscan."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Iterable

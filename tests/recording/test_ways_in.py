@@ -1,7 +1,5 @@
 """The other ways to run a program: ``-c``, ``--keep-going``, ``--compile``."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

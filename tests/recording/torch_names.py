@@ -1,7 +1,5 @@
 """Finds the private names of torch that a file uses."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 What a program does as its process starts and ends, and what its environment changes, needs a process of its own.
 """
 
-from __future__ import annotations
-
 import contextlib
 import importlib
 import json

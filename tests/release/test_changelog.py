@@ -1,7 +1,5 @@
 """The changelog has the form that tools and people expect, and a change asks for an entry."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

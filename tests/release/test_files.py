@@ -1,7 +1,5 @@
 """The files that a release and its users need say the same as the package."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

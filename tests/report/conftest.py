@@ -1,7 +1,5 @@
 """Reports are as wide as they are where nobody says otherwise."""
 
-from __future__ import annotations
-
 import pytest
 
 

@@ -1,7 +1,5 @@
 """Results whose every string wants to break the report that shows it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from enum import Enum

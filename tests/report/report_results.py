@@ -1,7 +1,5 @@
 """Hand-made results of ``check``, and the text of a report."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Mapping
 from dataclasses import replace

@@ -4,8 +4,6 @@
 not be kept here): then that is asked as well.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The reports of ``check``: full, concise, github, JSON, and their last line."""
 
-from __future__ import annotations
-
 import json
 import textwrap
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Formats of services: SARIF, GitHub Actions, GitLab's Code Quality."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

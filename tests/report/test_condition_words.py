@@ -1,7 +1,5 @@
 """Conditions in words: each kind, several together, and one that is too long."""
 
-from __future__ import annotations
-
 import pytest
 
 from breakscan.model.findings import Condition, ConditionKind

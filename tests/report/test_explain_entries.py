@@ -1,7 +1,5 @@
 """What there is to say of a break or a recompile is the same in every format of ``explain``."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

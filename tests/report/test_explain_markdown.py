@@ -1,7 +1,5 @@
 """The report of ``explain`` for pull requests."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import explain_results as made

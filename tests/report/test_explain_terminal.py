@@ -1,7 +1,5 @@
 """The report of ``explain`` that people read, by explanations made by hand."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Sequence
 from dataclasses import replace

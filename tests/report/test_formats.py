@@ -1,7 +1,5 @@
 """The registry of formats: each writer can be imported, and a format of diagnostics serves all commands."""
 
-from __future__ import annotations
-
 import pytest
 
 from breakscan.report import formats

@@ -1,7 +1,5 @@
 """No report breaks, executes or steers a terminal, whatever the strings of a program are."""
 
-from __future__ import annotations
-
 import io
 import re
 from collections import Counter

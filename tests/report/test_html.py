@@ -1,7 +1,5 @@
 """The HTML report in a real browser: what is shown, what can be done with it, and that nothing hostile runs."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import io

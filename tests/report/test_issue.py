@@ -1,7 +1,5 @@
 """The text of one problem for an issue tracker."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import explain_results as made

@@ -1,7 +1,5 @@
 """What was seen of the cost of breaks, in words that promise nothing."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """The folder of cached results: the configuration file, the environment, options."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A wrong configuration is refused with file, line, key and, where one is near, the right word."""
 
-from __future__ import annotations
-
 import textwrap
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """``docs/coverage.md`` agrees with the rules and with torch's registry of graph breaks."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import importlib.util
 import json

@@ -1,7 +1,5 @@
 """Rule documents: what a good one gives, and what a malformed one says."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

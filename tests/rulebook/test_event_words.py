@@ -1,7 +1,5 @@
 """The documentation of rules lists every word that a pattern may use."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

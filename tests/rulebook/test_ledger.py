@@ -1,7 +1,5 @@
 """The verdict ledger: written, read back, asked."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

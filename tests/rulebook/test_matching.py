@@ -1,7 +1,5 @@
 """The rule of an event or of a recorded break."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from breakscan.model.findings import Place

@@ -1,7 +1,5 @@
 """The settings from a ``[tool.breakscan]`` table and the options of a command."""
 
-from __future__ import annotations
-
 import pickle
 import re
 from pathlib import Path

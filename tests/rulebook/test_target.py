@@ -1,7 +1,5 @@
 """The target version of torch, found without importing torch."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Whether Python needs what the code at a site reads from a tensor."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Every rule document against the real Dynamo of the installed torch: the compiler is the referee."""
 
-from __future__ import annotations
-
 import pytest
 
 torch = pytest.importorskip("torch")

@@ -1,7 +1,5 @@
 """What ``torch.export`` does with examples of rules, on the installed torch."""
 
-from __future__ import annotations
-
 import pytest
 
 torch = pytest.importorskip("torch")

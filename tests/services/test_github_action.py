@@ -1,7 +1,5 @@
 """The steps of ``action.yml``, run as a runner runs them: each script with bash, with what GitHub sets."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

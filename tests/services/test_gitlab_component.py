@@ -1,7 +1,5 @@
 """The script of the GitLab component, run as a runner runs it."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Lists as code hosts show them, also where Python-Markdown would read them otherwise."""
 
-from __future__ import annotations
-
 import pytest
 
 from tools.site.commonmark import adapted

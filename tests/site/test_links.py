@@ -1,7 +1,5 @@
 """Links that leave ``docs/`` lead to pages of the site, or to the repository."""
 
-from __future__ import annotations
-
 import pytest
 
 from tools.site.links import redirected

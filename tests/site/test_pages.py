@@ -1,7 +1,5 @@
 """The pages that are made when the site is built, and its navigation."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The files that a run checks."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Reading and parsing one file, and counting columns as people do."""
 
-from __future__ import annotations
-
 import ast
 import codecs
 import warnings

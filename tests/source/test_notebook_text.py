@@ -1,7 +1,5 @@
 """Notebooks as Python text and back: each line has its place, and nothing else changes."""
 
-from __future__ import annotations
-
 import ast
 import codecs
 import json

@@ -1,7 +1,5 @@
 """The outline names functions as CPython does, and finds the function and the expressions around a line."""
 
-from __future__ import annotations
-
 import ast
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Files are replaced whole, and keep what is not text about them."""
 
-from __future__ import annotations
-
 import os
 import stat
 import subprocess

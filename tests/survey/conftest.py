@@ -1,7 +1,5 @@
 """A project with models for surveys, as a user would write them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

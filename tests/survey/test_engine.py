@@ -1,7 +1,5 @@
 """Tasks on one machine: which of them run side by side, and how they end."""
 
-from __future__ import annotations
-
 import threading
 import time
 from pathlib import Path

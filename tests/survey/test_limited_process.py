@@ -1,7 +1,5 @@
 """Commands end within their limits, with all that they started."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -1,7 +1,5 @@
 """Manifests of surveys, and the units that they stand for."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """``breakscan survey --engine ray`` on clusters of two nodes, which Ray starts on this machine."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

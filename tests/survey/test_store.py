@@ -1,7 +1,5 @@
 """The store of surveys."""
 
-from __future__ import annotations
-
 import sqlite3
 from pathlib import Path
 

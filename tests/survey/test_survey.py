@@ -1,7 +1,5 @@
 """``breakscan survey`` as people use it, with the real Dynamo."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

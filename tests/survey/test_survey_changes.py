@@ -1,7 +1,5 @@
 """What has changed between surveys, by cause."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Sequence
 from dataclasses import replace

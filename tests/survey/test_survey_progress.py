@@ -1,7 +1,5 @@
 """What a survey asks an engine for, and what it counts."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path

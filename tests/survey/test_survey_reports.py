@@ -1,7 +1,5 @@
 """The reports of surveys, and the facts that they are made of."""
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Callable, Sequence

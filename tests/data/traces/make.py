@@ -6,8 +6,6 @@ The programs run in a folder of their own, with TORCH_TRACE set.  What the reade
 folders of the machine become those of nobody's: checksums are those of what is left.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -31,8 +31,6 @@ A case that declines may show what the rewrite would do wrong: then the text is 
 ``text declines``, and what it would write in ``python wrong``.  Both sides are run, and must differ on an input.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

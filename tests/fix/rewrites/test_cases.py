@@ -1,7 +1,5 @@
 """Each case of each rewrite: its result or its reason; what both texts compute; how Dynamo compiles them."""
 
-from __future__ import annotations
-
 import copy
 import linecache
 import sys

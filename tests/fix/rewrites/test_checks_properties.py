@@ -1,7 +1,5 @@
 """Random checks and tests of tensors: what is made of them fails where they fail, and gives what they give."""
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The fast matchers, walks and spans of libcst's nodes give what libcst gives."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType

@@ -1,7 +1,5 @@
 """Random programs that select elements by a mask compute the same after the rewrite."""
 
-from __future__ import annotations
-
 import tempfile
 from functools import cache
 from pathlib import Path

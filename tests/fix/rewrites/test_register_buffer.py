@@ -1,7 +1,5 @@
 """A counter as a buffer: compiled code computes the gradients of eager code."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What stands at a recorded place: span, function, the form of a branch, what encloses it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What reports call a function that a decorator of a library's wraps."""
 
-from __future__ import annotations
-
 import pytest
 from programs import Folder
 

@@ -1,7 +1,5 @@
 """The measured facts hold for calls of the installed torch that the measurement did not make."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import pytest

@@ -1,7 +1,5 @@
 """Facts that are written by hand, tried on the installed torch."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from typing import Any

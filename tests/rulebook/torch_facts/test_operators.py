@@ -1,7 +1,5 @@
 """The measured table of operators, and its agreement with the installed torch."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

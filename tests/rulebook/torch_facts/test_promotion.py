@@ -1,7 +1,5 @@
 """Type promotion is that of the installed torch."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import pytest

@@ -1,7 +1,5 @@
 """A project, and the SDK's client connected to the real server in a process of its own."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """Arguments of calls: read, or refused in words that help."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

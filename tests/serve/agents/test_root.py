@@ -1,7 +1,5 @@
 """No tool leaves its root."""
 
-from __future__ import annotations
-
 import os
 import socket
 from pathlib import Path

@@ -1,7 +1,5 @@
 """explain and verify run a real program under the real Dynamo: in time, cancelled, failing, and with what it prints."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

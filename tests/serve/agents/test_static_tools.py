@@ -1,7 +1,5 @@
 """check, fix and rule by the client of the SDK: short answers, and nothing is run."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """A session of the real server with a client of pytest-lsp."""
 
-from __future__ import annotations
-
 import asyncio
 import functools
 import sys

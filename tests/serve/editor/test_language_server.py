@@ -1,7 +1,5 @@
 """The language server, from the other side of the protocol."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

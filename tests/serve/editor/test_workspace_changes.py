@@ -1,7 +1,5 @@
 """What the server makes of changes on disk, without a restart."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal
