@@ -1,11 +1,11 @@
 """``breakscan check --baseline`` as a team uses it."""
 
-import json
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import Run
+from tests.cli.test_notebooks import cell, notebook
 from tests.conftest import Valid
 
 FILE = "baseline.toml"
@@ -233,15 +233,12 @@ def test_configurations_that_differ(breakscan: Run, folder: Path) -> None:
 
 
 def test_a_notebook(breakscan: Run, folder: Path) -> None:
-    lines = ["import torch\n", "@torch.compile\n", "def f(x):\n", "    print(x)\n", "    return x\n"]
-    code = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None}
-    cells = [{**code, "source": ["a = 1\n", "b = 2"]}, {**code, "source": lines}]
+    cells = [cell("a = 1\nb = 2"), cell("import torch\n@torch.compile\ndef f(x):\n    print(x)\n    return x\n")]
     book = folder / "book.ipynb"
-    book.write_text(json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}), encoding="utf-8")
+    book.write_text(notebook(*cells), encoding="utf-8")
     breakscan(*BASELINE)
     assert 'rule = "BRK401", function = "f", code = "print(x)"' in (folder / FILE).read_text(encoding="utf-8")
-    edited = [cells[1]]
-    book.write_text(json.dumps({"cells": edited, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}), encoding="utf-8")
+    book.write_text(notebook(cells[1]), encoding="utf-8")
     done = breakscan(*BASELINE)
     assert (done.status, done.err) == (0, "")
 

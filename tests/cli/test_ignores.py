@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Run
+from tests.cli.test_notebooks import cell, notebook
 
 
 def test_everything_is_suppressed_with_the_reason(breakscan: Run, folder: Path) -> None:
@@ -32,15 +33,9 @@ def test_line_ends_and_encoding_stay(breakscan: Run, folder: Path) -> None:
 
 
 def test_a_notebook(breakscan: Run, folder: Path) -> None:
-    cells = [
-        {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None, "source": source}
-        for source in (
-            ["%time 1\n", "import torch\n"],
-            ["@torch.compile\n", "def f(x):\n", "    print(x)\n", "    return x"],
-        )
-    ]
+    cells = [cell("%time 1\nimport torch\n"), cell("@torch.compile\ndef f(x):\n    print(x)\n    return x")]
     book = folder / "book.ipynb"
-    book.write_text(json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}), encoding="utf-8")
+    book.write_text(notebook(*cells), encoding="utf-8")
     assert breakscan("check", "book.ipynb", "--add-ignore", "later").status == 0
     cells[1]["source"][2] = "    print(x)  # breakscan: ignore[BRK401] later\n"
     assert json.loads(book.read_text(encoding="utf-8"))["cells"] == cells

@@ -119,9 +119,6 @@ class TestWhatCannotBe:
         ("options", "problem"),
         [
             (("--locked",), "--locked goes with --lock FILE"),
-            (("--lock-add",), "--lock-add goes with --lock FILE"),
-            (("--lock", "a.lock", "--locked", "--lock-add"), "--lock-add writes the lock, which --locked forbids"),
-            (("--lock", "a.lock", "--locked"), "there is no a.lock"),
             (("--lock", "other.lock"), "other.lock is the lock of other.py, not of train.py"),
             (("--lock", "damaged.lock"), "damaged.lock is damaged"),
             (("--lock", "deep.lock"), "deep.lock is damaged: cannot be read: its values are nested too deeply"),

@@ -10,21 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.conftest import BREAKS, CLEAN
+from tests.cli.test_notebooks import cell, notebook
+
 pytestmark = pytest.mark.process
 
 pytest.importorskip("pre_commit")
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = ("breakscan", "rules", ".pre-commit-hooks.yaml", "LICENSE", "README.md", "pyproject.toml")
-BREAKS = """import torch
-
-
-class Block(torch.nn.Module):
-    def forward(self, x: torch.Tensor):
-        if x.any():
-            x = x + 1
-        return x
-"""
 REPAIRABLE = """import torch
 
 
@@ -34,9 +28,6 @@ class Block(torch.nn.Module):
         print("block")
         return y
 """
-CLEAN = BREAKS.replace("x.any()", "x.shape[0] > 1")
-
-
 RunHook = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -113,9 +104,7 @@ def test_a_clean_file_passes(project: Path, run_hook: RunHook) -> None:
 
 
 def test_notebooks_are_read(project: Path, run_hook: RunHook) -> None:
-    cell = {"cell_type": "code", "source": BREAKS, "metadata": {}, "outputs": [], "execution_count": None}
-    document = {"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 4}
-    (project / "staged.ipynb").write_text(json.dumps(document), encoding="utf-8")
+    (project / "staged.ipynb").write_text(notebook(cell(BREAKS)), encoding="utf-8")
     git(project, "add", ".")
     done = run_hook(project)
     assert done.returncode == 1, done.stdout + done.stderr

@@ -1,12 +1,12 @@
 """The report of ``explain`` that people read, by explanations made by hand."""
 
-import io
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from explain_results import BREAK, COMPILE, FRAME, GRAPH, IN_LIBRARY, RAISES, RECOMPILE, explanation
+from explain_results import written as report
 from report_results import Terminal
 
 from breakscan.explanation.notices import RUNNING
@@ -22,9 +22,7 @@ LONG = "container.AugmentationSequentialOperations.transform_all_of_them_one_aft
 
 
 def written(*tables: str, **changes: Any) -> str:
-    stream = io.StringIO()
-    write_explanation(ExplainReport(explanation(**changes), tables=tables), stream)
-    return stream.getvalue()
+    return report("terminal", explanation(**changes), tables=tables)
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
@@ -81,8 +79,8 @@ def test_what_raises_under_fullgraph_says_how_to_see_the_rest() -> None:
 def test_guards_that_cost_are_told(microseconds: float, is_told: bool) -> None:
     """A call takes 100 us here: less than 2% of it is no news."""
     calls = (replace(CALLS, calls=10, seconds=0.001, graph_seconds=0.0005, gap_seconds=0.0),)
-    report = written(calls=calls, compiles=(replace(COMPILE, guard_seconds=microseconds / 1e6),))
-    assert ("Guards: Block.forward checks 2 guards at each call" in report) == is_told
+    text = written(calls=calls, compiles=(replace(COMPILE, guard_seconds=microseconds / 1e6),))
+    assert ("Guards: Block.forward checks 2 guards at each call" in text) == is_told
 
 
 def test_compile_time_by_stage() -> None:
@@ -98,9 +96,8 @@ class TestListings:
 
     def test_only_what_there_is_is_offered(self) -> None:
         assert "\n   --show graphs,stages,guards,compiles lists what there is." in written()
-        stream = io.StringIO()
-        write_explanation(ExplainReport(explanation(), again="breakscan report --last"), stream)
-        assert "breakscan report --last --show graphs,stages" in stream.getvalue()
+        again = report("terminal", explanation(), again="breakscan report --last")
+        assert "breakscan report --last --show graphs,stages" in again
         bare = replace(GRAPH, generated=(), stages=())
         compile_ = replace(COMPILE, guards=(), made=())
         assert "--show graphs,compiles lists what" in written(graphs=(bare,), compiles=(compile_,))
@@ -111,11 +108,11 @@ def test_of_many_breaks_the_dearest_are_shown() -> None:
         replace(BREAK, site=Site(f"m{number % 3}.py", number, 1, number, 2), price=Price(2, number, None, False, 0.0))
         for number in range(1, 31)
     ]
-    report = written(breaks=breaks, frames=(), recompiles=())
-    assert "30 sites of 1 kind break the graph 90 times" in report
-    shown = [number for number in range(1, 31) if f"m{number % 3}.py:{number}:1" in report]
+    text = written(breaks=breaks, frames=(), recompiles=())
+    assert "30 sites of 1 kind break the graph 90 times" in text
+    shown = [number for number in range(1, 31) if f"m{number % 3}.py:{number}:1" in text]
     assert shown == list(range(21, 31))
-    assert "20 more; --show findings lists all." in report
+    assert "20 more; --show findings lists all." in text
     whole = written("findings", breaks=breaks, frames=(), recompiles=())
     assert all(f"m{number % 3}.py:{number}:1" in whole for number in range(1, 31))
 
@@ -136,15 +133,14 @@ def test_on_a_terminal_a_break_links_to_pytorchs_page() -> None:
 
 @pytest.mark.parametrize("number", [0, 3])
 def test_it_points_to_fix_where_that_has_edits(number: int) -> None:
-    stream = io.StringIO()
-    write_explanation(ExplainReport(explanation(breaks=(BREAK,)), fixable=number), stream)
-    assert (f"'breakscan fix' shows a diff for {number} of these breaks" in stream.getvalue()) is bool(number)
+    text = report("terminal", explanation(breaks=(BREAK,)), fixable=number)
+    assert (f"'breakscan fix' shows a diff for {number} of these breaks" in text) is bool(number)
 
 
 def test_of_a_program_that_still_runs_no_end_is_told() -> None:
-    report = written(status=None, notices=(RUNNING,))
-    assert "\ntrain.py is still running · " in report
-    assert "ended" not in report.partition("·")[0]
+    text = written(status=None, notices=(RUNNING,))
+    assert "\ntrain.py is still running · " in text
+    assert "ended" not in text.partition("·")[0]
 
 
 def test_the_settings_of_all_problems_are_tried_at_once() -> None:

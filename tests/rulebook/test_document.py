@@ -165,12 +165,6 @@ def test_a_document_under_another_name_is_not_overlooked(tmp_path: Path) -> None
         load_library((tmp_path,))
 
 
-def test_the_shipped_rules_cover_the_families() -> None:
-    families = {rule.family for rule in load_library()}
-    assert families >= set(range(1, 9))
-    assert len(load_library()) >= 30
-
-
 @pytest.mark.parametrize(
     ("selector", "count"), [("BRK101", 1), ("branch-on-tensor", 1), ("brk10", 9), ("ALL", len(load_library()))]
 )

@@ -73,11 +73,6 @@ def test_an_installed_torch_without_a_compiler_is_no_target(tmp_path: Path, fake
     assert resolve_target(Settings(root=tmp_path, target_torch="2.13")).torch == "2.13"
 
 
-def test_the_ledger_is_the_one_that_speaks_for_the_target(tmp_path: Path) -> None:
-    target = resolve_target(Settings(root=tmp_path, target_torch="2.0"))
-    assert target.ledger == ledger_version_for("2.0") == measured_versions()[0]
-
-
 def test_an_installation_without_verdicts_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("breakscan.rulebook.config.measured_versions", list)
     with pytest.raises(ConfigError, match="reinstall breakscan"):

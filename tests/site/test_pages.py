@@ -19,7 +19,7 @@ from breakscan.rulebook.library import load_library
 from tools.site.command_pages import commands_page
 from tools.site.gallery import FOLDER, ROOT, Entry, entries
 from tools.site.llms import FILE, full_text, index_text, pages
-from tools.site.rule_pages import index_page, path_of, rule_page
+from tools.site.rule_pages import index_page, rule_page
 
 LEDGERS = [load_ledger(version) for version in reversed(measured_versions())]
 LIBRARY = load_library()
@@ -69,10 +69,6 @@ def test_every_document_has_its_place_in_the_navigation() -> None:
     documents = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
     assert documents - set(named) == set()
     assert len(named) == len(set(named))
-
-
-def test_no_rule_has_the_page_of_another_one() -> None:
-    assert len({path_of(rule) for rule in LIBRARY}) == len(LIBRARY)
 
 
 def test_llms_txt_is_what_the_tool_makes() -> None:

@@ -6,7 +6,17 @@ from typing import Any
 import pytest
 from lsprotocol import types
 
-from tests.serve.editor.client_session import CALLER, HELPER, actions, applied, changed, codes, opened, with_client
+from tests.serve.editor.client_session import (
+    CALLER,
+    HELPER,
+    actions,
+    applied,
+    changed,
+    codes,
+    opened,
+    told,
+    with_client,
+)
 
 pytestmark = pytest.mark.process
 
@@ -40,12 +50,8 @@ async def test_findings_of_what_is_typed(client: Any) -> None:
 @with_client
 async def test_what_other_files_compile(client: Any) -> None:
     """The helper alone is compiled by nobody; the scan of the folder finds its caller."""
-    uri = (client.folder / "helper.py").as_uri()
-    client.text_document_did_open(types.DidOpenTextDocumentParams(types.TextDocumentItem(uri, "python", 1, HELPER)))
-    while not client.diagnostics.get(uri):
-        await asyncio.wait_for(client.wait_for_notification(types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS), 60)
-    (found,) = client.diagnostics[uri]
-    assert found.code == "BRK201"
+    uri = await opened(client, HELPER, "helper.py")
+    (found,) = await told(client, uri, ["BRK201"])
     (related,) = found.related_information
     assert related.location.uri == (client.folder / "caller.py").as_uri()
     assert related.message == "@torch.compile"
@@ -113,8 +119,7 @@ async def test_a_saved_file_counts_for_the_others(client: Any) -> None:
     client.text_document_did_save(types.DidSaveTextDocumentParams(types.TextDocumentIdentifier(other.as_uri())))
     assert await changed(client, uri, text) == []
     helper = await opened(client, other.read_text(encoding="utf-8"), "helper.py")
-    while len(client.diagnostics.get(helper, ())) < 2:
-        await asyncio.wait_for(client.wait_for_notification(types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS), 60)
+    await told(client, helper, ["BRK401", "BRK201"])
 
 
 @with_client
