@@ -1,7 +1,5 @@
 """Only ``breakscan/rulebook/torch_facts/`` says what torch's functions do: no list of their names stands elsewhere."""
 
-from __future__ import annotations
-
 import ast
 import builtins
 from collections.abc import Iterator

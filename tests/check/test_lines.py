@@ -2,8 +2,6 @@
 NumPy, which are tensors or numbers that Dynamo may know, and recurrent modules, which end the graph where one is read.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

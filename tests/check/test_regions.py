@@ -1,7 +1,5 @@
 """Code that counts as compiled."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Late results reach the functions that were interpreted before: places, attributes and results."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from breakscan.model.findings import CheckResult, Verdict

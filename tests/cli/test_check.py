@@ -33,11 +33,6 @@ def test_regions_are_listed_with_the_calls_of_which_nothing_is_known(breakscan: 
     assert [line.split(" ")[:2] for line in done.out.splitlines()] == [["train.py:2:", "f"], ["train.py:7:", "unknown"]]
 
 
-def test_without_paths_the_working_directory_is_checked(breakscan: Run) -> None:
-    done = breakscan("check", "--format", "json")
-    assert (done.status, done.json["summary"]["files"]) == (1, 2)
-
-
 def test_json_is_valid_by_the_schema(breakscan: Run, folder: Path, valid: Valid) -> None:
     (folder / "broken.py").write_text("def f(:\n", encoding="utf-8")
     data = valid(breakscan("check", ".", "gone.py", "--format", "json").out, "check")

@@ -1,7 +1,5 @@
 """The gates of ``explain``: what they count, what they say, and the exit status."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

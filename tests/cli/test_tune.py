@@ -1,7 +1,5 @@
 """``breakscan tune``: what its options ask for, its progress and its exit status."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

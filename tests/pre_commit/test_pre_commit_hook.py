@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import BREAKS, CLEAN
+from tests.cli.test_diff_option import git
 from tests.cli.test_notebooks import cell, notebook
 
 pytestmark = pytest.mark.process
@@ -29,12 +30,6 @@ class Block(torch.nn.Module):
         return y
 """
 RunHook = Callable[..., subprocess.CompletedProcess[str]]
-
-
-def git(folder: Path, *arguments: str) -> str:
-    identity = ["-c", "user.name=tests", "-c", "user.email=tests@example.com", "-c", "commit.gpgsign=false"]
-    command = ["git", *identity, *arguments]
-    return subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout
 
 
 @pytest.fixture(scope="module")

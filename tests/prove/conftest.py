@@ -1,7 +1,5 @@
 """Programs that are run as the commands run them."""
 
-from __future__ import annotations
-
 import difflib
 import itertools
 import subprocess

@@ -1,7 +1,5 @@
 """What is to be proved: the rewrites of code that runs, each by itself and all together."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

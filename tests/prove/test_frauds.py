@@ -1,7 +1,5 @@
 """What would make a change look equal or faster that is not, planted in a program: each is caught, and by its name."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 

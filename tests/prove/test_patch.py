@@ -1,7 +1,5 @@
 """Unified diffs, and what they change."""
 
-from __future__ import annotations
-
 import difflib
 from pathlib import Path
 

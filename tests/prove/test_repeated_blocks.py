@@ -1,7 +1,5 @@
 """The repeated blocks of modules, and the code that compiles them by themselves."""
 
-from __future__ import annotations
-
 import pytest
 
 from breakscan.prove.program_run import blocks_of

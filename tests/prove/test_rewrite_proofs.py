@@ -1,7 +1,5 @@
 """Which rewrites are proved in processes of their own, and which with the set that has them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """What is captured can be put back."""
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import functools

@@ -1,7 +1,5 @@
 """Changes of programs that ``tune`` tries: each is made from a recorded run, and the changed text runs as it says."""
 
-from __future__ import annotations
-
 import runpy
 import warnings
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Which ways ``bench`` tries, which are known to be the same without being run, and which one it chooses."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 from unittest import mock

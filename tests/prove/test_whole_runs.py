@@ -1,7 +1,5 @@
 """``tune`` and the runs of the whole program: real programs and processes."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Programs run under ``breakscan explain``, and what was recorded of one big one."""
 
-from __future__ import annotations
-
 import atexit
 import functools
 import json

@@ -1,7 +1,5 @@
 """Which recompiles one change caused, and what is said of it, on small forms of what real programs do."""
 
-from __future__ import annotations
-
 import io
 from dataclasses import replace
 from typing import Any

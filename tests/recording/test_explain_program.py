@@ -1,7 +1,5 @@
 """The user's program runs as it would under python: input, output, environment, end."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """What the compiler made: guards, phases, caches, kernels, AOTAutograd's graphs, specialised sizes."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 from pathlib import Path

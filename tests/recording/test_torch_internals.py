@@ -4,8 +4,6 @@ To try another version of torch, run this file alone with it:
 ``python -m pytest tests/recording/test_torch_internals.py``.
 """
 
-from __future__ import annotations
-
 import ast
 import functools
 import importlib

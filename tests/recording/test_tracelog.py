@@ -3,8 +3,6 @@
 The logs in ``tests/data/traces`` are real; ``make.py`` there makes them.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

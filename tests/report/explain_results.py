@@ -1,7 +1,5 @@
 """Hand-made explanations, for the tests of the reports of ``explain``."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The reports of ``bench``: what follows in words, and nothing of the program's that steers what shows them."""
 
-from __future__ import annotations
-
 import json
 import os
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The JSON contract of ``explain``."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path

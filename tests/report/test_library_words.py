@@ -1,7 +1,5 @@
 """What users of libraries are told to do about code that is not theirs."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Every observation and every difference has words."""
 
-from __future__ import annotations
-
 import pytest
 
 from breakscan.prove.equal import Change, Part, ResultDifference

@@ -1,7 +1,5 @@
 """What reads a run reads the same problems: gates, locks, pytest and agents."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import explain_results as made

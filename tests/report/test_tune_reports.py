@@ -1,7 +1,5 @@
 """The reports of ``tune``: the gain first, then the patch, and why the rest was not taken."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The reports of ``verify``: verdicts in words, and nothing of the program's that steers what shows them."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from html import unescape

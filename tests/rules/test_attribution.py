@@ -1,7 +1,5 @@
 """``explain`` finds the rule of each recorded break: for each example of a break, the rule of the example."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import logging

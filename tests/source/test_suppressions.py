@@ -1,7 +1,5 @@
 """Comments that silence findings, comments that try to, and comments that are added to any statement."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Guards as torch words them, read into the user's names and values."""
 
-from __future__ import annotations
-
 import pytest
 
 from breakscan.explanation.recompiles import Recompile, recompile_sentence

@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ pytest.importorskip("mcp")
 import jsonschema
 from mcp import Client
 
+from tests.cli.test_diff_option import git
 from tests.serve.agents.conftest import MODEL
 
 pytestmark = pytest.mark.process
@@ -78,9 +78,8 @@ def test_what_is_left_out_is_asked_for_with_offset(connected: Callable[..., Any]
 
 
 def test_check_reports_only_what_is_new_since_a_commit(project: Path, call: Callable[..., Any]) -> None:
-    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b.c"]
     for words in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-qm", "one"]):
-        subprocess.run([*git, *words], cwd=project, check=True)
+        git(project, *words)
     text = MODEL.replace("        return x.sin()", "        x.sum().item()\n        return x.sin()")
     (project / "model.py").write_text(text, encoding="utf-8")
     answer = call("check", {"diff": "main"}).structured_content
@@ -146,7 +145,6 @@ HOSTILE: list[tuple[str, Any]] = [
     ("check", {"paths": ["-x"]}),
     ("check", {"paths": ["x" * 4000]}),
     ("check", {"paths": ["x"] * 5000}),
-    ("check", {"paths": {"deep": [[[[]]]]}}),
     ("check", {"paths": "[" * 5000}),
     ("check", {"select": ["BRK999"]}),
     ("check", {"select": ["--write"]}),
@@ -158,14 +156,12 @@ HOSTILE: list[tuple[str, Any]] = [
     ("rule", {"rule": "BRK10"}),
     ("rule", {"rule": "branch-on-tensr"}),
     ("rule", {"rule": "../../etc/passwd"}),
-    ("rule", {}),
     ("explain", {"program": "../outside.py"}),
     ("explain", {"program": "."}),
     ("explain", {"program": "missing.py"}),
     ("explain", {"program": "a; rm -rf", "as_module": True}),
     ("explain", {"program": "-c", "as_module": True}),
     ("explain", {"program": "program.py", "arguments": ["a\0b"]}),
-    ("explain", {"last": True}),
     ("verify", {"program": "link.py"}),
     ("verify", {"program": "program.py", "seconds": -1}),
     ("verify", {"program": "program.py", "patch": "x", "select": ["BRK101"]}),
