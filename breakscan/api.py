@@ -24,7 +24,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from breakscan.explanation.breaks import BreakSite
@@ -137,11 +136,11 @@ class Recording:
                 raise RuntimeError("another thread is recording, and its recording has what this thread does in it too")
             self._folder = tempfile.TemporaryDirectory(prefix="breakscan-")
             _active.append(self)
-        self._recorder = Recorder(Path(self._folder.name), keep_going=self._keep_going)
+        recorder = self._recorder = Recorder(Path(self._folder.name), keep_going=self._keep_going)
         self._began = time.perf_counter()
-        self._recorder.__enter__()
+        recorder.__enter__()
         for name in MODULES:
-            self._imports.after(name, self._executed)
+            self._imports.after(name, lambda module: recorder.loaded(module.__name__))
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -156,10 +155,6 @@ class Recording:
         self._recorder.__exit__(*error)
         self._records = read_recording(Path(self._folder.name))
         self._folder.cleanup()
-
-    def _executed(self, module: ModuleType) -> None:
-        assert self._recorder is not None
-        self._recorder.loaded(module.__name__)
 
     def explain(self) -> Report:
         """The report of what has been recorded so far.  Raises RuntimeError if recording has not begun."""

@@ -14,7 +14,6 @@ from breakscan.cli.options import list_option, option
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.gates import (
     Gates,
-    Judgement,
     Lock,
     judge,
     lock_of,
@@ -121,7 +120,9 @@ class Locking:
             return file.refuse(*map(visible, found.sentences(str(file.path))), self.advice(explanation))
         if failed or found.follows.breaks == self.found.breaks:
             return 0
-        return file.change(found.follows.text, self.change(found))
+        grown = len(found.new) + len(found.worse) if file.add else 0
+        words = (f"{grown} added" if grown else "", found.outdated)
+        return file.change(found.follows.text, ", ".join(filter(None, words)))
 
     def advice(self, explanation: Explanation) -> str:
         """Return the advice for breaks that the lock does not allow."""
@@ -129,8 +130,3 @@ class Locking:
         torch = ".".join(explanation.torch.split(".")[:2])
         other = f" (it was written for torch {self.found.torch}, this is {torch})" if torch != self.found.torch else ""
         return f"fix this, or allow it in {self.file.path} with --lock-add{other}"
-
-    def change(self, found: Judgement) -> str:
-        """Return the words for how the lock has changed."""
-        grown = len(found.new) + len(found.worse) if self.file.add else 0
-        return ", ".join(filter(None, (f"{grown} added" if grown else "", found.outdated)))

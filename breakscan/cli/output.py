@@ -13,7 +13,6 @@ import time
 from collections.abc import Iterator
 from io import TextIOWrapper
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, TextIO
 
 import click
@@ -140,7 +139,7 @@ class ProgressBar:
             self._bar = self._start(total)
         self._bar.update(self._bar.task_ids[0], completed=done, total=total)
 
-    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._bar is not None:
             self._bar.stop()
 

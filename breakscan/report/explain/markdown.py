@@ -24,16 +24,16 @@ _CUT = (
 )
 _MOST_NAMED = 3
 _AS_ABOVE = "as above"
-_BREAK_TITLES = ("graph break", "where", "why", "instead", "takes")
+_OF_BREAKS = (Topic.BREAKS, Topic.LIBRARY_BREAKS, Topic.TORCH_BREAKS)
+_WHERE = ("where", "why", "instead")
 _TITLES = {
-    **dict.fromkeys((Topic.BREAKS, Topic.LIBRARY_BREAKS, Topic.TORCH_BREAKS), _BREAK_TITLES),
-    Topic.FAILURES: ("failed to compile", "where", "why", "instead"),
-    Topic.EXPORTS: ("export", "where", "why", "instead"),
-    Topic.FRAMES: ("not compiled", "where", "why", "instead"),
-    Topic.AROUND: ("around the compiler", "where", "why", "instead"),
+    **dict.fromkeys(_OF_BREAKS, ("graph break", *_WHERE, "takes")),
+    Topic.FAILURES: ("failed to compile", *_WHERE),
+    Topic.EXPORTS: ("export", *_WHERE),
+    Topic.FRAMES: ("not compiled", *_WHERE),
+    Topic.AROUND: ("around the compiler", *_WHERE),
     Topic.RECOMPILES: ("recompiled", "where", "what changed", "instead"),
 }
-_OF_BREAKS = (Topic.BREAKS, Topic.LIBRARY_BREAKS, Topic.TORCH_BREAKS)
 _FOLDED = _OF_BREAKS[1:]
 
 

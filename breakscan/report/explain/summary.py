@@ -64,14 +64,8 @@ def headline(explanation: Explanation) -> str:
         sites, events = len(explanation.breaks), explanation.break_events
         times = "once" if events == 1 else f"{events} times"
         kinds = len({site.rule.id if site.rule else site.gb_type for site in explanation.breaks})
-        verb = (
-            "site breaks"
-            if sites == 1
-            else f"sites of {counted(kinds, 'kind')} break"
-            if sites >= MANY
-            else "sites break"
-        )
-        breaks = f"{sites} {verb} the graph {times}: {made}"
+        of_kinds = f" of {counted(kinds, 'kind')}" if sites >= MANY else ""
+        breaks = f"{sites} {'site breaks' if sites == 1 else f'sites{of_kinds} break'} the graph {times}: {made}"
         said.append(f"{breaks} instead of {explanation.entries}" if graphs > explanation.entries > 0 else breaks)
     if explanation.eager_frames:
         said.append(f"{counted(explanation.eager_frames, 'function runs', 'functions run')} eager")
@@ -187,11 +181,9 @@ _SLOW_GUARDS = 0.02
 """The part of a call's time from which on checking guards is worth a word."""
 _OUTCOMES = {"hit": ("hit",), "miss": ("miss", "misses"), "bypass": ("bypass", "bypasses")}
 _KINDS = {
-    KernelKind.TRITON: ("generated", "generated"),
-    KernelKind.CPP: ("generated", "generated"),
-    KernelKind.OTHER: ("generated", "generated"),
+    **dict.fromkeys((KernelKind.TRITON, KernelKind.CPP, KernelKind.OTHER), ("generated",) * 2),
     KernelKind.EXTERN: ("of a library", "of libraries"),
-    KernelKind.FALLBACK: ("that Inductor leaves to eager operators", "that Inductor leaves to eager operators"),
+    KernelKind.FALLBACK: ("that Inductor leaves to eager operators",) * 2,
 }
 
 
