@@ -53,8 +53,8 @@ def _at(known: Sequence[Problem], where: str) -> list[Problem]:
 def _text(problem: Problem, explanation: Explanation) -> str:
     library = package_of(problem.site.path)
     version = explanation.libraries.get(library or "")
-    versions = [f"{library} {version}" if version else library, f"torch {explanation.torch}"]
-    versions.append(f"Python {explanation.python}")
+    named = f"{library} {version}" if version else library
+    versions = (named, f"torch {explanation.torch}", f"Python {explanation.python}")
     inside = f", in {code(problem.functions[0])}" if problem.functions else ""
     name = code(problem.gb_type or problem.name)
     where = code(problem.functions[0] if problem.functions else place(problem.site))

@@ -23,7 +23,6 @@ _CUT = (
     "shows everything.\n"
 )
 _MOST_NAMED = 3
-_AS_ABOVE = "as above"
 _OF_BREAKS = (Topic.BREAKS, Topic.LIBRARY_BREAKS, Topic.TORCH_BREAKS)
 _WHERE = ("where", "why", "instead")
 _TITLES = {
@@ -114,7 +113,7 @@ class _Said:
         if not problem.advice:
             return ""
         if problem.rule and self._advised.get(problem.id) == problem.advice:
-            return _AS_ABOVE
+            return "as above"
         self._advised[problem.id] = problem.advice
         return prose(problem.advice)
 

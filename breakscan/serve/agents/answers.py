@@ -32,19 +32,13 @@ KEPT = {
     "check": Kept(
         ("summary", "errors", "warnings"),
         "findings",
-        (
-            *("site", "rule", "name", "severity", "message", "confidence", "function", "condition", "behind"),
-            *("rewrites", "remedies"),
-        ),
+        tuple("site rule name severity message confidence function condition behind rewrites remedies".split()),
     ),
     "fix": Kept(("summary", "errors"), "files", ("path", "written", "diff", "safe", "unsafe", "declined", "without")),
     "explain": Kept(
         ("summary", "notices"),
         "problems",
-        (
-            *("site", "kind", "rule", "gb_id", "what", "why", "consequences", "functions", "count", "takes"),
-            *("remedies", "hints"),
-        ),
+        tuple("site kind rule gb_id what why consequences functions count takes remedies hints".split()),
     ),
     "verify": Kept(
         ("calls", "compiled", "unreached", "declined", "notes", "applied", "not_applied", "held_back"),

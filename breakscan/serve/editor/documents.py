@@ -43,6 +43,11 @@ class OpenText:
         start, end = types.Position(first, site.column - 1), types.Position(last, site.end_column - 1)
         return self.codec.range_to_client_units(lines, types.Range(start, end))
 
+    def met(self, findings: Sequence[Finding], asked: types.Range) -> list[Finding]:
+        """The findings whose sites a range of the client meets."""
+        places = ((one, self.range_of(one.site)) for one in findings)
+        return [one for one, place in places if place.start <= asked.end and asked.start <= place.end]
+
 
 SOURCE = "breakscan"
 _SEVERITIES = {
@@ -76,13 +81,9 @@ def _related(opened: OpenText, finding: Finding) -> list[types.DiagnosticRelated
     if region is None or region.assumed is not None:
         return None
     path = os.path.abspath(region.path)
-    if path == str(opened.path):
-        place = opened.range_of(Site(region.path, region.line, 1, region.line, 1))
-        location = types.Location(opened.uri, types.Range(place.start, place.start))
-    else:
-        line = types.Position(region.line - 1, 0)
-        location = types.Location(from_fs_path(path) or "", types.Range(line, line))
-    return [types.DiagnosticRelatedInformation(location, region.how)]
+    uri = opened.uri if path == str(opened.path) else from_fs_path(path) or ""
+    line = types.Position(region.line - 1, 0)
+    return [types.DiagnosticRelatedInformation(types.Location(uri, types.Range(line, line)), region.how)]
 
 
 def actions_at(

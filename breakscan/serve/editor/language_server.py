@@ -201,11 +201,9 @@ def make_server() -> BreakscanServer:
         if known is None:
             return None
         opened, checked = known
-        for finding in checked.findings:
-            place = opened.range_of(finding.site)
-            if place.start <= params.position <= place.end:
-                page = page_of(finding, ls.checker.library(opened.path).get(finding.rule))
-                return types.Hover(types.MarkupContent(types.MarkupKind.Markdown, page), place)
+        for finding in opened.met(checked.findings, types.Range(params.position, params.position)):
+            page = page_of(finding, ls.checker.library(opened.path).get(finding.rule))
+            return types.Hover(types.MarkupContent(types.MarkupKind.Markdown, page), opened.range_of(finding.site))
         return None
 
     @server.feature(
@@ -217,10 +215,7 @@ def make_server() -> BreakscanServer:
         if known is None:
             return []
         opened, checked = known
-        places = ((finding, opened.range_of(finding.site)) for finding in checked.findings)
-        asked = [
-            finding for finding, place in places if place.start <= params.range.end and params.range.start <= place.end
-        ]
+        asked = opened.met(checked.findings, params.range)
         return await ls.checking(actions_at, ls.checker, opened, checked, asked, params.context)
 
     @server.feature(types.SHUTDOWN)
