@@ -55,7 +55,7 @@ def assert_compiles(
     calls = [(each, kwargs) for each in (args, *then)]
     report, result = explain_calls(function, calls, backend=backend, fullgraph=fullgraph)
     name = getattr(function, "__qualname__", type(function).__qualname__)
-    _judge(report, breaks, recompiles, f"{name} is not compiled as it should be")
+    _judge(report, f"{name} is not compiled as it should be", breaks, recompiles)
     return result
 
 
@@ -116,7 +116,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
         report = recording.explain()
         _keep(item, report)
     if mark is not None:
-        _judge(report, *_allowed(*mark.args, **mark.kwargs), "the test is marked fullgraph")
+        _judge(report, "the test is marked fullgraph", *mark.args, **mark.kwargs)
     return result
 
 
@@ -162,12 +162,8 @@ def _without_trace(sections: Iterable[tuple[str, str]]) -> Iterator[tuple[str, s
             yield name, rest
 
 
-def _allowed(breaks: int = 0, recompiles: int | None = None) -> tuple[int, int | None]:
-    """The arguments of the marker."""
-    return breaks, recompiles
-
-
-def _judge(report: Report, breaks: int, recompiles: int | None, what: str) -> None:
+def _judge(report: Report, what: str, breaks: int = 0, recompiles: int | None = None) -> None:
+    """Fails the test for more than it allows; the defaults are those of the marker."""
     __tracebackhide__ = True
     from breakscan.report.explain.assertion_message import objections
 
