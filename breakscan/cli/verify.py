@@ -90,12 +90,18 @@ def verify(
 
 
 def _candidate(patch: Path | None, settings: tuple[str, ...]) -> Candidate | None:
-    try:
-        if patch is not None:
-            return of_texts(patched_files(patch.read_text(encoding="utf-8"), Path.cwd()), patch.name)
-        return of_settings(settings) if settings else None
-    except (PatchError, SettingError, OSError, UnicodeDecodeError) as error:
-        raise click.BadParameter(str(error), param_hint="--config" if patch is None else "--patch") from error
+    if patch is not None:
+        try:
+            text = patch.read_text(encoding="utf-8")
+            return of_texts(patched_files(text, Path.cwd()), patch.name)
+        except (PatchError, OSError, UnicodeDecodeError) as error:
+            raise click.BadParameter(str(error), param_hint="--patch") from error
+    if settings:
+        try:
+            return of_settings(settings)
+        except SettingError as error:
+            raise click.BadParameter(str(error), param_hint="--config") from error
+    return None
 
 
 def _told_apart(ids: tuple[str, ...] | None) -> tuple[list[str], tuple[str, ...] | None]:

@@ -44,6 +44,8 @@ for size in (3, 4):
 sys.exit(int(sys.argv[1]))
 """
 
+needs_torch = pytest.mark.torch
+
 
 def said(done: Any) -> list[str]:
     """The lines after the report, without columns, which Python 3.10 does not have."""
@@ -51,7 +53,7 @@ def said(done: Any) -> list[str]:
     return [re.sub(r"(py:\d+):\d+", r"\1", line) for line in lines]
 
 
-@pytest.mark.torch
+@needs_torch
 class TestARun:
     @pytest.fixture(autouse=True)
     def program(self, folder: Path) -> None:
@@ -114,7 +116,7 @@ def test_all_names_what_no_rule_explains() -> None:
     assert everything.names(None, None)
 
 
-@pytest.mark.torch
+@needs_torch
 def test_recompiles_of_torchs_own_functions_count_and_an_eager_call_that_is_meant_does_not(
     process: Run, folder: Path
 ) -> None:

@@ -70,12 +70,6 @@ def test_a_version_that_was_not_measured_says_by_which_it_is_judged(breakscan: R
     assert f"torch 9.9 (by {measured_versions()[-1]})" in breakscan("rules").out
 
 
-@pytest.mark.parametrize("arguments", [["--format", "xml"], ["relay"]])
-def test_wrong_usage_is_status_2(breakscan: Run, arguments: list[str]) -> None:
-    done = breakscan("rules", *arguments)
-    assert (done.status, done.out) == (2, "")
-
-
 def test_the_users_own_rules_are_listed(breakscan: Run, folder: Path) -> None:
     (folder / "lint").mkdir()
     (folder / "lint" / "BRK001-our-own-rule.md").write_text(OWN_RULE, encoding="utf-8")

@@ -1,5 +1,7 @@
 """Which results count as equal."""
 
+from __future__ import annotations
+
 from math import inf, nan
 from typing import Any
 
@@ -210,7 +212,11 @@ ONE = {"output": torch.zeros(1)}
     [
         ({}, {}, []),
         ({"error": "ValueError"}, {}, ["it returns where the original raises ValueError"]),
-        ({}, {"error": "KeyError", "error_text": "'x'"}, ["it raises KeyError ('x') where the original returns"]),
+        (
+            {},
+            {"error": "KeyError", "error_text": "'x'"},
+            ["it raises KeyError ('x') where the original returns"],
+        ),
         (
             {"outputs": {"output": torch.zeros(1)}, "others": {"output": ""}},
             {"others": {"output": "None"}},

@@ -1,8 +1,12 @@
 """The reports of ``verify``: verdicts in words, and nothing of the program's that steers what shows them."""
 
+from __future__ import annotations
+
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from html import unescape
+from typing import Any
 
 import pytest
 from report_results import text_of
@@ -19,7 +23,6 @@ from breakscan.prove.protocol import GraphOperation, Stage, Variation, VariedCal
 from breakscan.report.formats import VERIFY
 from breakscan.report.measurements import progress_words
 from breakscan.report.verify import ending_words, headline, not_applied_words, steps, verdict_words
-from tests.conftest import Valid
 
 HOSTILE = "\x1b[31m<script>alert(1)</script>\u202e::error::"
 SITE = Site("net.py", 12, 12, 12, 23)
@@ -206,7 +209,7 @@ def test_peak_memory_is_in_the_table_where_a_gpu_is_used(format_: str) -> None:
     assert "memory" not in written("terminal")
 
 
-def test_what_is_accepted_with_others_says_so(valid: Valid) -> None:
+def test_what_is_accepted_with_others_says_so(valid: Callable[..., Any]) -> None:
     alone = replace(ACCEPTED, ratio=None, after=None, accepted_in="all")
     assert verdict_words(alone) == "accepted with all"
     assert (
@@ -223,7 +226,7 @@ def test_what_is_accepted_with_others_says_so(valid: Valid) -> None:
         assert "accepted with all" in " ".join(written(format_, verification(alone, whole)).split())
 
 
-def test_the_json_is_what_its_schema_says_and_the_whole_set_comes_last(valid: Valid) -> None:
+def test_the_json_is_what_its_schema_says_and_the_whole_set_comes_last(valid: Callable[..., Any]) -> None:
     for result in (WHOLE, verification(), verification(UNSEEN), verification(TOO_NOISY)):
         valid(written("json", result), "verify")
     told = json.loads(written("json"))
@@ -243,7 +246,7 @@ DIVERGENCE = Divergence(
 )
 
 
-def test_the_report_says_where_compiled_differs_from_eager(valid: Valid) -> None:
+def test_the_report_says_where_compiled_differs_from_eager(valid: Callable[..., Any]) -> None:
     told = valid(written("json", replace(WHOLE, divergence=DIVERGENCE)), "verify")["compiled"]
     assert (told["agrees"], len(told["differences"]), told["stage"]) == (False, 2, "Inductor")
     assert told["operation"] == {"name": "Tensor.sum", "path": "net.py", "line": 12}
