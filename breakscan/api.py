@@ -16,12 +16,14 @@ import contextlib
 import functools
 import html
 import io
+import linecache
 import os
 import re
+import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,7 +37,6 @@ from breakscan.explanation.recompiles import Recompile
 from breakscan.model.torch_versions import SUPPORTED, is_too_old
 from breakscan.recording.bootstrap.import_watch import ImportWatch
 from breakscan.recording.hooks.targets import MODULES, is_compiled
-from breakscan.recording.isolation import ShownPaths, compiled_for_the_first_time, program_as_it_was
 from breakscan.recording.recorder import Recorder
 from breakscan.recording.recording import read_recording
 from breakscan.recording.records import Record
@@ -44,6 +45,8 @@ from breakscan.report.explain.summary import headline
 from breakscan.report.formats import EXPLAIN
 from breakscan.rulebook.config import load_settings
 from breakscan.rulebook.library import Library, load_library
+from breakscan.source.module import remember_source
+from breakscan.source.paths import display_path
 from breakscan.source.source_files import SourceFiles
 
 _STYLE = re.compile(r"\x1b\[[0-9;]*m|\x1b\]8;[^\x1b]*\x1b\\")
@@ -118,7 +121,7 @@ class Recording:
 
     def __init__(self, *, keep_going: bool = False) -> None:
         self._keep_going = keep_going
-        self._show = ShownPaths(os.getcwd())
+        self._show = functools.partial(_shown, folder=os.getcwd())
         self._thread = 0
         self._recorder: Recorder | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
@@ -163,15 +166,8 @@ class Recording:
         records = self._records
         if self._folder is not None and not self._ended:
             records = read_recording(Path(self._folder.name))
-        explanation = explain_processes(
-            records,
-            argv=(),
-            outcome=None,
-            rules=_library(os.getcwd()),
-            show=self._show,
-            torch_imported=True,
-            files=SourceFiles.trusted(),
-        )
+        library, files = _library(os.getcwd()), SourceFiles.trusted()
+        explanation = explain_processes(records, rules=library, show=self._show, files=files)
         return Report(replace(explanation, seconds=(self._ended or time.perf_counter()) - self._began))
 
 
@@ -213,8 +209,8 @@ def explain_calls(
 
     result, compiled = None, function
     given_compiled = is_compiled(function)
-    fresh = contextlib.nullcontext() if given_compiled else compiled_for_the_first_time()
-    with program_as_it_was(function), fresh, record() as recording:
+    fresh = contextlib.nullcontext() if given_compiled else _compiled_for_the_first_time()
+    with _program_as_it_was(function), fresh, record() as recording:
         if not given_compiled:
             compiled = torch.compile(function, backend=backend, fullgraph=fullgraph)
         try:
@@ -223,6 +219,69 @@ def explain_calls(
         except TorchDynamoException:
             result = None
     return recording.explain(), result
+
+
+@contextlib.contextmanager
+def _compiled_for_the_first_time() -> Iterator[None]:
+    """Dynamo forgets what it compiled and which sizes it met, before the block and after it, as for
+    ``torch._dynamo.explain``."""
+    import torch._dynamo
+
+    torch._dynamo.reset()
+    try:
+        yield
+    finally:
+        torch._dynamo.reset()
+
+
+@contextlib.contextmanager
+def _program_as_it_was(function: Callable[..., Any]) -> Iterator[None]:
+    """After the block, random numbers continue as if it had not run, and of a module its buffers and its modes are what
+    they were.  Other things that running it changes stay changed."""
+    import torch
+
+    from breakscan.prove.torch_state import rng_state, set_rng_state
+
+    numbers, grad = rng_state(), torch.is_grad_enabled()
+    modules = list(function.modules()) if isinstance(function, torch.nn.Module) else []
+    modes = [(module, module.training) for module in modules]
+    buffers = [
+        (module, name, buffer, buffer.detach().clone())
+        for module in modules
+        for name, buffer in module.named_buffers(recurse=False)
+    ]
+    try:
+        yield
+    finally:
+        torch.set_grad_enabled(grad)
+        set_rng_state(numbers)
+        for module, mode in modes:
+            module.training = mode
+        with torch.no_grad():
+            for module, name, buffer, value in buffers:
+                if not torch.equal(buffer, value):
+                    buffer.copy_(value)
+                if getattr(module, name, None) is not buffer:
+                    setattr(module, name, buffer)
+
+
+def _shown(path: str, folder: str) -> str:
+    """The name of a file in reports: of a cell of the notebook that runs in this process ``In[3]``, of another one its
+    path from a folder."""
+    number = cell_numbers().get(path)
+    if number is None:
+        return display_path(path, folder)
+    name = f"In[{number}]"
+    remember_source(name, "".join(linecache.getlines(path)))
+    return name
+
+
+def cell_numbers() -> dict[str, int]:
+    """The files of cells, each with the cell's number; empty where no IPython runs."""
+    ipython: Any = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if hasattr(ipython, "get_ipython") else None
+    numbers: dict[str, int] = getattr(getattr(shell, "compile", None), "_filename_map", {})
+    return numbers
 
 
 def _import_compiler() -> None:

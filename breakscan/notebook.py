@@ -14,8 +14,7 @@ from typing import Any
 from IPython.core import display_functions, magic_arguments
 from IPython.core.getipython import get_ipython
 
-from breakscan.api import record
-from breakscan.recording.isolation import cell_numbers
+from breakscan.api import cell_numbers, record
 
 
 class CellFailed(Exception):

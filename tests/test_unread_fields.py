@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from tests.trees import trees
 
 READ_ELSEWHERE = {
+    "Calls.total_seconds": "report/explain/json.py, with all fields",
     "Graph.split_by_ddp": "the page of the HTML report",
     "Manifest.breakscan": "written to the recording, for people",
     "RewriteOffer.safety": "report/findings.py, with all fields",

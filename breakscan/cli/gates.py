@@ -64,7 +64,7 @@ def gate_status(gates: Gates, explanation: Explanation) -> int:
         return NOT_MET
     found = unmet(gates, explanation)
     for gate in found:
-        click.echo(f"breakscan: {visible(gate.sentence)}", err=True)
+        click.echo(f"breakscan: {visible(gate)}", err=True)
     return NOT_MET if found else 0
 
 

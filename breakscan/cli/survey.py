@@ -17,7 +17,7 @@ from breakscan.survey.manifest import StageStatus
 
 if TYPE_CHECKING:
     from breakscan.survey.store import Surveyed
-    from breakscan.survey.survey import Engine, Progressed
+    from breakscan.survey.survey import LocalEngine, Progressed, RayEngine
 
 STATUSES = tuple(one.value for one in StageStatus if one is not StageStatus.OK)
 
@@ -125,7 +125,7 @@ def diff(
     ctx.exit(1 if any(change.is_regression for change in found.changes) else 0)
 
 
-def _engine(name: str, jobs: int | None, gpus: str | None, address: str | None) -> Engine:
+def _engine(name: str, jobs: int | None, gpus: str | None, address: str | None) -> LocalEngine | RayEngine:
     if name == "ray":
         from breakscan.survey.survey import RayEngine
 

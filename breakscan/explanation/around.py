@@ -18,7 +18,7 @@ from breakscan.model.problem import Caller, Problem, ProblemKind
 from breakscan.model.remedy import Remedy
 from breakscan.model.words import counted, seconds_in_words
 from breakscan.recording.parsers.frames import is_resumed, lacking_backward, user_name
-from breakscan.recording.parsers.graphs import cache_bypass
+from breakscan.recording.parsers.graphs import AUTOGRAD_FUNCTION, cannot_be_stored
 from breakscan.recording.records import (
     DEFAULT_STANCE,
     DISPATCH_MODE,
@@ -100,10 +100,9 @@ def _eager_calls(frames: Iterable[UncompiledFrame], context: ExplainContext) -> 
     met_limit = past_limit(context)
     all_calls: Counter[Code | str] = Counter()
     eager: dict[tuple[Code | str, str], list[tuple[CompileCalled, EagerCallsRan]]] = defaultdict(list)
-    for process, records in enumerate(context.processes):
-        for ran in {one.key: one for one in records if isinstance(one, CallsRan)}.values():
-            if (call := called.get(process, ran.key)) is not None:
-                all_calls[call.code or call.target] += ran.calls
+    for process, ran in context.last(CallsRan, "key"):
+        if (call := called.get(process, ran.key)) is not None:
+            all_calls[call.code or call.target] += ran.calls
     for call, found in eager_calls_of(context):
         eager[call.code or call.target, found.stance].append((call, found))
     lost = (FrameStatus.EAGER, FrameStatus.RAISED)
@@ -135,7 +134,7 @@ def _eager_calls(frames: Iterable[UncompiledFrame], context: ExplainContext) -> 
             functions=(name,),
             what="ran eager",
             why=f"{calls} of {counted(all_calls[about] + met, 'call')} used no compiled code: "
-            f"{frame.reason.text if frame is not None and is_explained else why}",
+            f"{frame.reason if frame is not None and is_explained else why}",
             remedies=(remedy(helps, later=_FROM_THEN_ON if later else "") if helps else None,),
             count=calls,
             reason=stance,
@@ -147,10 +146,9 @@ def _eager_calls(frames: Iterable[UncompiledFrame], context: ExplainContext) -> 
 def eager_calls_of(context: ExplainContext) -> Iterator[tuple[CompileCalled, EagerCallsRan]]:
     """The calls that ran eager, by process, by what was called and by stance, with the call of torch.compile."""
     called = Inherited(context.processes, CompileCalled, attrgetter("key"))
-    for process, records in enumerate(context.processes):
-        for ran in {(one.key, one.stance): one for one in records if isinstance(one, EagerCallsRan)}.values():
-            if (call := called.get(process, ran.key)) is not None:
-                yield call, ran
+    for process, ran in context.last(EagerCallsRan, "key", "stance"):
+        if (call := called.get(process, ran.key)) is not None:
+            yield call, ran
 
 
 def past_limit(context: ExplainContext) -> Counter[Code | None]:
@@ -171,15 +169,11 @@ def compiled_function(call: CompileCalled, context: ExplainContext) -> tuple[str
 def _plain_calls(context: ExplainContext) -> Iterator[Problem]:
     """Calls of modules that are also compiled, by the line of the program; those that a method of the compiled model
     leads to, at the line that takes the method."""
-    latest: dict[object, PlainCallsRan] = {}
-    for process, records in enumerate(context.processes):
-        for record in records:
-            if isinstance(record, PlainCallsRan):
-                latest[process, record.code, record.stack, record.method] = record
+    latest = [ran for _, ran in context.last(PlainCallsRan, "code", "stack", "method")]
     tried = {record.code for record in context.of(CompileStarted)}
     targets = {call.target: call.code for call in context.of(CompileCalled)}
-    methods = [ran for ran in latest.values() if ran.method is not None]
-    calls = [ran for ran in latest.values() if ran.method is None]
+    methods = [ran for ran in latest if ran.method is not None]
+    calls = [ran for ran in latest if ran.method is None]
     for method in methods:
         below = [ran for ran in calls if any(is_of(frame, method.code) for frame in ran.stack)]
         calls = [ran for ran in calls if ran not in below]
@@ -364,22 +358,22 @@ def _bypassed_caches(compiles: Sequence[CompiledFrame], context: ExplainContext)
     for compiled in compiles:
         for use in compiled.caches:
             if use.outcome == "bypass" and use.reason:
-                line = _node_line(graphs.get(compiled.compile_id), cache_bypass(use.reason).function)
+                line = _node_line(graphs.get(compiled.compile_id), cannot_be_stored(use.reason))
                 site = compiled.site if line is None else context.sources.site(line.path, line.line)
                 groups[site, use.cache, use.reason].append((compiled, line))
     for (site, cache, reason), found in groups.items():
         first, line = found[0]
-        bypass, helps = cache_bypass(reason), None
+        function, helps = cannot_be_stored(reason), None
         applied = _APPLIED.search(context.sources.line(line.path, line.line) or "") if line else None
-        if bypass.is_autograd_function:
+        if function == AUTOGRAD_FUNCTION:
             called = applied[1] if applied else "a subclass of torch.autograd.Function"
             because = f"the graph calls {called}, on whose code the key of the cache does not depend"
             helps = "cache-autograd-functions"
-        elif bypass.function:
-            because = f"the graph calls {bypass.function}, which torch does not know to be safe to store"
-            helps = "autocast-outside" if "autocast" in bypass.function else None
+        elif function:
+            because = f"the graph calls {function}, which torch does not know to be safe to store"
+            helps = "autocast-outside" if "autocast" in function else None
         else:
-            because = f"torch says: {bypass.clause}"
+            because = f"torch says: {' '.join(reason.partition('. ')[0].split())}"
         yield _problem(
             ProblemKind.CACHE_BYPASS,
             line or site,

@@ -81,8 +81,8 @@ class BreakSite:
 
 Key = tuple[Site, str]
 """The identity of a break: its site and type."""
-_SEVERITY = {Verdict.RAISES: 0, Verdict.EAGER: 1, Verdict.SPLITS: 2}
-_NEARNESS = {Origin.USER: 0, Origin.LIBRARY: 1, Origin.FRAMEWORK: 2}
+WORST_FIRST = (Verdict.RAISES, Verdict.EAGER, Verdict.SPLITS)
+NEARNESS = (Origin.USER, Origin.LIBRARY, Origin.FRAMEWORK)
 
 
 def breaks_of(records: Iterable[Record]) -> Iterator[BreakSeen]:
@@ -143,11 +143,11 @@ def break_sites(breaks: Sequence[BreakSeen], keys: BreakSites, context: ExplainC
             # A list of a tensor whose own size is not known has no length: captured, torch.compile raises.
             sites[key] = replace(site, remedies=())
 
-    def order(key: Key) -> tuple[int, int, str, int, int]:
-        one = sites[key]
-        return _NEARNESS[one.origin], _SEVERITY[one.verdict], one.site.path, one.site.line, one.site.column
+    def order(item: tuple[Key, BreakSite]) -> tuple[int, int, str, int, int]:
+        one, at = item[1], item[1].site
+        return NEARNESS.index(one.origin), WORST_FIRST.index(one.verdict), at.path, at.line, at.column
 
-    return {key: sites[key] for key in sorted(sites, key=order)}
+    return dict(sorted(sites.items(), key=order))
 
 
 def _names(site: BreakSite) -> set[str | None]:

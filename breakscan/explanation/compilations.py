@@ -28,6 +28,7 @@ from breakscan.recording.records import (
     PythonMade,
     Record,
     ShapeSpecialised,
+    time_covered,
 )
 
 
@@ -49,16 +50,6 @@ def most_first(parts: Iterable[tuple[str, float]]) -> dict[str, float]:
 
 _Rest = tuple[str, str, int | None]
 """The rest of a function: its file, Dynamo's name for it, the line at which it goes on."""
-
-
-@dataclass(frozen=True, slots=True)
-class CacheUse:
-    """A compiler cache that was asked, what it had (``hit``, ``miss``, ``bypass``, ``disabled``), and why, where torch
-    says that: torch's own text of a bypass."""
-
-    cache: str
-    outcome: str
-    reason: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +83,7 @@ class CompiledFrame:
     guards: Sequence[GuardLine]
     guard_count: int | None
     guard_seconds: float | None
-    caches: Sequence[CacheUse]
+    caches: Sequence[CacheLooked]
     restarts: Sequence[str]
     failed: str | None
     made: Sequence[MadeLine] = ()
@@ -169,7 +160,7 @@ def compiled_frames(context: ExplainContext) -> list[CompiledFrame]:
 def _frames(records: Sequence[Record], shift: float, context: ExplainContext) -> Iterable[CompiledFrame]:
     started = {r.compile_id: r for r in records if isinstance(r, CompileStarted)}
     timed: dict[str, list[CompileTimed]] = defaultdict(list)
-    caches: dict[str, list[CacheUse]] = defaultdict(list)
+    caches: dict[str, list[CacheLooked]] = defaultdict(list)
     guards: dict[str | None, GuardsBuilt] = {}
     made: dict[str, PythonMade] = {}
     rests: dict[_Rest, list[str]] = defaultdict(list)
@@ -181,7 +172,7 @@ def _frames(records: Sequence[Record], shift: float, context: ExplainContext) ->
         elif isinstance(record, CacheLooked):
             held = f": {record.guards}" if record.guards else ""
             why = record.reason if record.guards is None else f"what is stored holds for other sizes{held}"
-            caches[record.compile_id].append(CacheUse(record.cache, record.outcome, why))
+            caches[record.compile_id].append(replace(record, reason=why))
         elif isinstance(record, PythonMade) and (begun := started.get(record.compile_id or "")):
             made[begun.compile_id] = record
             rests[begun.code.path, begun.code.name, record.goes_on].append(begun.compile_id)
@@ -325,17 +316,12 @@ def _function_time(group: Sequence[CompiledFrame]) -> FunctionTime:
 def spent_compiling(context: ExplainContext) -> float:
     """The part of the run's wall time in which something was compiled: what several processes compile at the same time
     is not added up."""
-    ended = [
-        (record.at + shift, record.seconds)
+    return time_covered(
+        (record.at + shift - record.seconds, record.at + shift)
         for records, shift in zip(context.processes, clock_shifts(context.processes), strict=True)
         for record in records
         if isinstance(record, CompileTimed)
-    ]
-    total, until = 0.0, float("-inf")
-    for end, seconds in sorted(ended, key=lambda one: one[0] - one[1]):
-        total += max(0.0, end - max(until, end - seconds))
-        until = max(until, end)
-    return total
+    )
 
 
 STAGES = {"dynamo": "Dynamo", "aot_autograd": "AOTAutograd", "inductor": "Inductor"}

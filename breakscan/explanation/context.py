@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import PurePath
@@ -89,6 +89,12 @@ class ExplainContext:
     def of(self, kind: type[T]) -> list[T]:
         """The records of a kind, of all processes in their order."""
         return [record for records in self.processes for record in records if isinstance(record, kind)]
+
+    def last(self, kind: type[T], *about: str) -> Iterator[tuple[int, T]]:
+        """The records of a kind, each with the number of its process: of those about the same, the last one."""
+        for process, records in enumerate(self.processes):
+            kept = {tuple(getattr(one, name) for name in about): one for one in records if isinstance(one, kind)}
+            yield from ((process, one) for one in kept.values())
 
     @cached_property
     def started(self) -> Mapping[str, CompileStarted]:

@@ -273,7 +273,7 @@ def _frames(runs: Runs) -> Iterator[RankDifference]:
     for fate, found in _each(runs, "frames"):
         # One with a break is reported as that break.
         if fate.break_site is None:
-            ends = {rank: (own[-1].status, own[-1].reason.text) if own else None for rank, own in found.items()}
+            ends = {rank: (own[-1].status, own[-1].reason) if own else None for rank, own in found.items()}
             yield from _if_differing(f"{fate.function}{_at(fate.site)}", fate.site, ends, fallback)
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
+from breakscan.explanation.breaks import NEARNESS
 from breakscan.explanation.context import ExplainContext, reason_of
 from breakscan.explanation.problems import named, useful_hints
-from breakscan.model.findings import Mode, Origin, Severity, Site, Verdict
+from breakscan.model.findings import Mode, Severity, Site, Verdict
 from breakscan.model.problem import Caller, Problem, ProblemKind
 from breakscan.model.remedy import Remedy, RemedyKind
 from breakscan.model.words import counted, listed, place, seconds_in_words
@@ -139,8 +140,7 @@ def export_problems(context: ExplainContext) -> tuple[list[Problem], dict[str, R
             key, problem = _problem(record, problem_of(record.error, record.text), context, rules)
             groups.setdefault(key, []).append((record, problem))
     joined = [_joined(group, context) for group in groups.values()]
-    nearness = (Origin.USER, Origin.LIBRARY, Origin.FRAMEWORK)
-    return sorted(joined, key=lambda one: nearness.index(one.origin)), rules
+    return sorted(joined, key=lambda one: NEARNESS.index(one.origin)), rules
 
 
 def _problem(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import PurePath
 
-from breakscan.explanation.breaks import BreakSite, BreakSites, Key, is_skipped
+from breakscan.explanation.breaks import NEARNESS, BreakSite, BreakSites, Key, is_skipped
 from breakscan.explanation.context import ExplainContext, reason_of
 from breakscan.model.findings import Origin, Site
 from breakscan.model.problem import Caller, Price
@@ -37,19 +37,6 @@ from breakscan.recording.records import (
 from breakscan.rulebook.document import Rule
 
 
-@dataclass(frozen=True, slots=True)
-class UncompiledReason:
-    """The reason for which a function is not compiled, as a clause; ``quoted`` is what torch or an exception says,
-    where that is another text."""
-
-    text: str
-    quoted: str | None = None
-
-
-def _quoted(text: str) -> UncompiledReason:
-    return UncompiledReason(text) if text else UncompiledReason("the compiler passed it over, and does not say why", "")
-
-
 class FrameStatus(str, Enum):
     EAGER = "eager"
     """It runs as plain Python."""
@@ -72,14 +59,13 @@ _STATUSES = {
 
 @dataclass(frozen=True, slots=True)
 class UncompiledFrame:
-    """A function that was to be compiled and is not.  ``rest_only`` says that it is the part after a break;
-    ``break_site`` is the break that caused it, where one did; ``over_limit`` says that it was recompiled too often;
-    ``code`` is its first line.
+    """A function that was to be compiled and is not.  ``rest_only`` says that it is the part after a break; ``reason``
+    is a clause, and ``quoted`` what torch or an exception says, where that is another text; ``break_site`` is the break
+    that caused it, where one did; ``over_limit`` says that it was recompiled too often; ``code`` is its first line.
 
     Of a failure, ``stack`` is the way to the line that could not be compiled, outermost first, and ``failed_at`` that
-    line, with its text in ``failed_code``; None where torch does not name it.  ``raised_inside`` says that code which
-    Dynamo ran while it traced raised the exception; ``fixes_size`` that the line makes a marked size a constant;
-    ``only_compiled`` that plain code cannot raise it.
+    line, with its text in ``failed_code``; None where torch does not name it.  ``helps`` names the remedy, where what
+    failed decides on it; ``only_compiled`` says that plain code cannot raise it.
     """
 
     function: str
@@ -87,7 +73,7 @@ class UncompiledFrame:
     origin: Origin
     status: FrameStatus
     rest_only: bool
-    reason: UncompiledReason
+    reason: str
     rule: Rule | None = None
     gb_type: str | None = None
     gb_id: str | None = None
@@ -100,16 +86,16 @@ class UncompiledFrame:
     failed_at: Site | None = None
     failed_code: str | None = None
     hints: tuple[str, ...] = ()
-    raised_inside: bool = False
-    fixes_size: bool = False
+    helps: str | None = None
     only_compiled: bool = False
+    quoted: str | None = None
 
 
 _WRAPPED = "InternalTorchDynamoError"
 """Dynamo's own exception, around that of whatever it ran while it traced."""
-RAISES_OVER_LIMIT = UncompiledReason("it was recompiled more often than torch allows, which is an error here")
+_RAISES_OVER_LIMIT = "it was recompiled more often than torch allows, which is an error here"
+_NOT_SAID = "the compiler passed it over, and does not say why"
 _ORDER = (FrameStatus.RAISED, FrameStatus.EAGER, FrameStatus.PASSED_OVER)
-_NEARNESS = (Origin.USER, Origin.LIBRARY, Origin.FRAMEWORK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +129,7 @@ def frame_fates(
 ) -> list[UncompiledFrame]:
     """Each function once an end and a reason, in the order of a report."""
     graphs, targets = context.of(GraphCompiled), {call.code for call in context.of(CompileCalled)}
-    fates: dict[tuple[Code, FrameStatus, UncompiledReason], UncompiledFrame] = {}
+    fates: dict[tuple[Code, FrameStatus, str], UncompiledFrame] = {}
     settled = {graph.frame for graph in graphs} | {e.frame.frame for e in endings if e.frame.error}
     for ending in endings:
         frame = ending.frame
@@ -155,11 +141,12 @@ def frame_fates(
             # Generators of libraries run as plain Python wherever they are called from plain Python.
             continue
         fate = _fate(ending, keys, sites, context)
+        fate = fate if fate.reason else replace(fate, reason=_NOT_SAID, quoted="")
         key = (frame.frame, fate.status, fate.reason)
         known = fates.get(key)
         fates[key] = replace(known, count=known.count + 1) if known else fate
     return sorted(
-        fates.values(), key=lambda f: (_NEARNESS.index(f.origin), _ORDER.index(f.status), f.site.path, f.site.line)
+        fates.values(), key=lambda f: (NEARNESS.index(f.origin), _ORDER.index(f.status), f.site.path, f.site.line)
     )
 
 
@@ -172,33 +159,29 @@ def _fate(ending: Ending, keys: BreakSites, sites: Mapping[Key, BreakSite], cont
         origin=context.origin(frame.frame.path),
         status=status,
         rest_only=is_resumed(frame.frame.name),
-        reason=_quoted(""),
+        reason="",
         code=context.sources.line(context.place_of(frame.frame)[0], context.site_of(frame.frame).line),
     )
     if ending.cause is not None:
-        site = sites[keys.key(ending.cause)]
-        return replace(
-            fate,
-            reason=_quoted(site.reason),
-            rule=site.rule,
-            gb_type=site.gb_type,
-            gb_id=site.gb_id,
-            break_site=site.site,
-        )
+        known = sites[keys.key(ending.cause)]
+        fate = replace(fate, reason=known.reason, rule=known.rule, break_site=known.site)
+        return replace(fate, gb_type=known.gb_type, gb_id=known.gb_id)
     if frame.error is None:
-        skipped = skip_reason(frame.text)
-        return replace(
-            fate, reason=UncompiledReason(skipped) if skipped else _quoted(next(iter(frame.text.splitlines()), ""))
-        )
+        return replace(fate, reason=skip_reason(frame.text) or next(iter(frame.text.splitlines()), ""))
     cause = parse_causes(frame.text)[0]
     stack = frame.stack or user_frames(frame.text)
     innermost = stack[-1] if stack else StackFrame(frame.frame.path, frame.frame.line, frame.frame.name)
     rule = context.rule_for(cause, None, innermost, (), fate.origin)
-    fate = replace(_with_stack(fate, ending, stack, context), only_compiled=frame.compilers)
+    fate = replace(fate, stack=context.way(ending.above, frame.frame, stack), only_compiled=frame.compilers)
+    if stack:
+        # The last line that is not torch's: below it, there is nothing that the reader could change.
+        last = context.not_torchs(stack)[-1]
+        site = context.sources.site(last.path, last.line, last.column, last.end_column)
+        fate = replace(fate, failed_at=site, failed_code=context.sources.line(last.path, last.line))
     if frame.error in ("Unsupported", "UserError"):
         return replace(
             fate,
-            reason=UncompiledReason(limit_reason(frame.text)) if frame.limit else _quoted(reason_of(cause)),
+            reason=limit_reason(frame.text) if frame.limit else reason_of(cause),
             rule=rule,
             gb_type=cause.gb_type,
             gb_id=cause.gb_id,
@@ -208,32 +191,16 @@ def _fate(ending: Ending, keys: BreakSites, sites: Mapping[Key, BreakSite], cont
     if rule is not None:
         fate = replace(fate, rule=rule)
     if frame.limit:
-        return replace(fate, reason=RAISES_OVER_LIMIT)
+        return replace(fate, reason=_RAISES_OVER_LIMIT, helps="recompile_limit")
     read = problem_of(frame.error, frame.text)
     if read.problem is ExportProblem.SIZES:
         said = f"{readable(read.about)} is marked as dynamic: {read.said}"
-        return replace(fate, reason=UncompiledReason(said, _error_of(frame)), fixes_size=True)
+        return replace(fate, reason=said, quoted=_error_of(frame), helps="size-that-comes")
     if frame.error == _WRAPPED and rule is None and stack:
         error, where = _error_of(frame), PurePath(innermost.path).name
-        reason = UncompiledReason(f"while Dynamo traced {where}:{innermost.line}, this was raised: {error}", error)
-        return replace(fate, reason=reason, raised_inside=True)
-    return replace(fate, reason=_quoted(_error_of(frame)))
-
-
-def _with_stack(
-    fate: UncompiledFrame, ending: Ending, traced: Sequence[StackFrame], context: ExplainContext
-) -> UncompiledFrame:
-    """The frame with the stack to the line that failed."""
-    fate = replace(fate, stack=context.way(ending.above, ending.frame.frame, traced))
-    if not traced:
-        return fate
-    # The last line that is not torch's: below it, there is nothing that the reader could change.
-    where = context.not_torchs(traced)[-1]
-    return replace(
-        fate,
-        failed_at=context.sources.site(where.path, where.line, where.column, where.end_column),
-        failed_code=context.sources.line(where.path, where.line),
-    )
+        reason = f"while Dynamo traced {where}:{innermost.line}, this was raised: {error}"
+        return replace(fate, reason=reason, quoted=error, helps="run-outside")
+    return replace(fate, reason=_error_of(frame))
 
 
 def _error_of(frame: FrameEnded) -> str:

@@ -86,12 +86,12 @@ _UNKNOWN = ProcessStarted(0)
 def explain_processes(
     recording: Sequence[Sequence[Record]],
     *,
-    argv: Sequence[str],
-    outcome: ProgramExit | None,
     rules: Iterable[Rule],
     show: Callable[[str], str],
-    torch_imported: bool,
     files: SourceFiles,
+    argv: Sequence[str] = (),
+    outcome: ProgramExit | None = None,
+    torch_imported: bool = True,
 ) -> Explanation:
     """Explains the recording of a run.  ``show`` turns a recorded path into the one that reports show; ``files``
     decides which sources are read."""

@@ -43,7 +43,7 @@ def explain_run(
     ``show`` turns a recorded path into the one that reports show.  The sources that the recording keeps are added to
     ``files``, which decides what else is read.
     """
-    explain = partial(_explain, rules=tuple(rules), show=show, files=files)
+    explain = partial(explain_processes, rules=tuple(rules), show=show, files=files)
     for path, text in run.sources.items():
         files.keep(path, text)
     if run.argv[:1] == ("-c",):
@@ -53,49 +53,32 @@ def explain_run(
     return replace(explanation, notices=tuple(dict.fromkeys([*_notices(run), *explanation.notices, *unread])))
 
 
-_Explain = Callable[[RecordingPart, Sequence[Process]], Explanation]
-
-
-def _of_parts(run: RecordedRun, explain: _Explain) -> Explanation:
+def _of_parts(run: RecordedRun, explain: Callable[..., Explanation]) -> Explanation:
     """Each rank was run by a separate breakscan."""
     known = {part.manifest.rank: part for part in run.parts if part.manifest.rank}
-    explanations = {rank.rank: explain(part, part.processes) for rank, part in known.items()}
+    explanations = {rank.rank: _explain(part, part.processes, explain) for rank, part in known.items()}
     expected = {number for rank in known for number in rank.local_ranks}
     endings = _endings({rank.rank: part for rank, part in known.items()}, expected)
     return merge(explanations, max(rank.world_size for rank in known), endings)
 
 
-def _of_program(part: RecordingPart, explain: _Explain) -> Explanation:
+def _of_program(part: RecordingPart, explain: Callable[..., Explanation]) -> Explanation:
     """A program, that can have started ranks itself."""
     by_rank, world_size = ranks_of(part.processes)
     if len(by_rank) < 2:
-        return explain(part, part.processes)
-    explanations = {rank: explain(part, processes) for rank, processes in by_rank.items()}
+        return _explain(part, part.processes, explain)
+    explanations = {rank: _explain(part, processes, explain) for rank, processes in by_rank.items()}
     return merge(explanations, world_size, dict.fromkeys(by_rank, exit_ending(None)))
 
 
-def _explain(
-    part: RecordingPart,
-    processes: Sequence[Process],
-    rules: Sequence[Rule],
-    show: Callable[[str], str],
-    files: SourceFiles,
-) -> Explanation:
-    manifest = part.manifest
-    outcome = None if manifest.status is None else ProgramExit(manifest.status, part.seconds)
+def _explain(part: RecordingPart, processes: Sequence[Process], explain: Callable[..., Explanation]) -> Explanation:
+    argv, status = part.manifest.argv, part.manifest.status
+    outcome = None if status is None else ProgramExit(status, part.seconds)
     # Many processes only import the compiler.
     first = next((process for process in processes if isinstance(process[0], ProcessStarted)), None)
-    explanation = explain_processes(
-        [process for process in processes if process is first or compiled(process)],
-        argv=manifest.argv,
-        outcome=outcome,
-        rules=rules,
-        show=show,
-        files=files,
-        torch_imported=part.torch_imported,
-    )
-    counted = max(1, sum(map(compiled, processes)))
-    return replace(explanation, seconds=part.seconds, processes=counted)
+    worked = [process for process in processes if process is first or compiled(process)]
+    explanation = explain(worked, argv=argv, outcome=outcome, torch_imported=part.torch_imported)
+    return replace(explanation, seconds=part.seconds, processes=max(1, sum(map(compiled, processes))))
 
 
 def ranks_of(processes: Sequence[Process]) -> tuple[dict[int, list[Process]], int]:
@@ -231,7 +214,7 @@ def explain_logs(
 
     def explain(recording: Sequence[Process]) -> Explanation:
         here = [[relocation.record(record) for record in process] for process in recording]
-        return explain_processes(here, argv=(), outcome=None, rules=rules, show=show, torch_imported=True, files=files)
+        return explain_processes(here, rules=rules, show=show, files=files)
 
     recordings, _ = ranks_of([process.recording() for process in trace.processes])
     by_rank = {rank: replace(explain(recording), notices=()) for rank, recording in recordings.items()}
@@ -251,7 +234,7 @@ def explain_logs(
             *merged.notices,
             *version_notice(merged.torch),
             *([Notice("several-logs", text)] if count > len(by_process) else []),
-            *(Notice(f"log-{problem.fault.value}", problem.text) for problem in trace.problems),
+            *(Notice(f"log-{fault.value}", text) for fault, text in trace.problems),
             *unread_sources((*merged.breaks, *merged.recompiles, *merged.frames), files, show),
             TRACE_ONLY,
         ),

@@ -153,30 +153,18 @@ class Lock:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A run compared with its lock: ``new`` breaks, ``worse`` ones in pairs of the allowed and the found, the numbers
-    of entries that are gone, milder, or on an edited line, and the lock that follows from the run."""
+    """A run compared with its lock: ``new`` breaks, ``worse`` ones in pairs of the allowed and the found, the excess of
+    the lock over the run (``2 breaks gone, 1 milder``), and the lock that follows from the run."""
 
     new: tuple[KnownBreak, ...]
     worse: tuple[tuple[KnownBreak, KnownBreak], ...]
-    gone: int
-    milder: int
-    edited: int
+    outdated: str
     follows: Lock
 
     @property
     def is_kept(self) -> bool:
         """Return whether the run breaks nothing that the lock does not allow."""
         return not self.new and not self.worse
-
-    @property
-    def outdated(self) -> str:
-        """The excess of the lock over the run: ``2 breaks gone, 1 milder``."""
-        parts = [
-            counted(self.gone, "break") + " gone" if self.gone else "",
-            f"{self.milder} milder or met less often" if self.milder else "",
-            f"{self.edited} on a changed line" if self.edited else "",
-        ]
-        return ", ".join(filter(None, parts))
 
     def sentences(self, lock: str) -> Iterator[str]:
         """The breaks that the lock, a file of this name, does not allow."""
@@ -220,7 +208,12 @@ def judge(lock: Lock, explanation: Explanation, folder: str, *, add: bool = Fals
         kept.append(replace(now, line=0) if add else least)
     kept += [replace(one, line=0) for one in found.new if add]
     follows = replace(run, breaks=tuple(sorted(kept, key=_order)))
-    return Judgement(tuple(found.new), tuple(worse), len(found.gone), milder, edited, follows)
+    excess = [
+        counted(len(found.gone), "break") + " gone" if found.gone else "",
+        f"{milder} milder or met less often" if milder else "",
+        f"{edited} on a changed line" if edited else "",
+    ]
+    return Judgement(tuple(found.new), tuple(worse), ", ".join(filter(None, excess)), follows)
 
 
 def _order(one: KnownBreak) -> tuple[str, ...]:
@@ -259,9 +252,11 @@ class Selector:
     word: str
     ids: frozenset[str] | None
 
-    def names(self, rule: str | None, gb_id: str | None) -> bool:
-        """Return whether it matches this id of a rule or this one of PyTorch."""
-        return self.ids is None or rule in self.ids or gb_id in self.ids
+    def names(self, problem: Problem) -> bool:
+        """Return whether it matches a problem; everything is none of those that the compiler does not report."""
+        if self.ids is None:
+            return problem.kind not in AROUND_COMPILER
+        return not self.ids.isdisjoint(filter(None, (problem.id, problem.rule, problem.gb_id)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,23 +271,6 @@ class Gates:
     def __bool__(self) -> bool:
         limits = (self.max_breaks, self.max_recompiles, self.max_eager_calls)
         return any(limit is not None for limit in limits) or bool(self.fail_on)
-
-
-@dataclass(frozen=True, slots=True)
-class Unmet:
-    """A gate that was not met: the option, the number that it allows and the thing that is counted, the number
-    found, and the sites, each once."""
-
-    option: str
-    allowed: int
-    thing: str
-    found: int
-    sites: tuple[Site, ...]
-
-    @property
-    def sentence(self) -> str:
-        """``--max-breaks 3 is not met: 5 break sites at vision.py:39:16, vision.py:53:12, …``."""
-        return f"{self.option} is not met: {counted(self.found, self.thing)} at {places(self.sites)}"
 
 
 def selectors(words: Iterable[str], library: Library) -> tuple[Selector, ...]:
@@ -327,8 +305,9 @@ def _ids_of_torch() -> frozenset[str]:
     return frozenset()
 
 
-def unmet(gates: Gates, explanation: Explanation) -> list[Unmet]:
-    """The gates that a run does not meet, in the order of the options.
+def unmet(gates: Gates, explanation: Explanation) -> list[str]:
+    """The gates that a run does not meet, in the order of the options, each as ``--max-breaks 3 is not met: 5 break
+    sites at vision.py:39:16, vision.py:53:12, …``.
 
     Breaks are counted by site, in the user's code and in libraries, with the functions that fall back to eager without
     a site to blame and what stands against exports.  ``fail_on`` also finds those inside torch, where it names them.
@@ -347,13 +326,13 @@ def unmet(gates: Gates, explanation: Explanation) -> list[Unmet]:
          once(calls.site for calls in eager)),
     )  # fmt: skip
     found = [
-        Unmet(f"{option} {most}", most, thing, number, sites)
+        (f"{option} {most}", counted(number, thing), sites)
         for option, most, thing, number, sites in limits
         if most is not None and number > most
     ]
     named = ((f"--fail-on {selector.word}", _named(selector, explanation)) for selector in gates.fail_on)
-    found += [Unmet(option, 0, "site", len(sites), sites) for option, sites in named if sites]
-    return found
+    found += [(option, counted(len(sites), "site"), sites) for option, sites in named if sites]
+    return [f"{option} is not met: {what} at {places(sites)}" for option, what, sites in found]
 
 
 def _named(selector: Selector, explanation: Explanation) -> tuple[Site, ...]:
@@ -362,12 +341,7 @@ def _named(selector: Selector, explanation: Explanation) -> tuple[Site, ...]:
         problem.site
         for problem in explanation.problems
         if problem.verdict is not None or problem.kind in (ProblemKind.EXPORT, *AROUND_COMPILER)
-        if problem.cause is not ProblemKind.BREAK
-        if (
-            problem.id in (selector.ids or ())
-            if problem.kind in AROUND_COMPILER
-            else selector.names(problem.rule, problem.gb_id)
-        )
+        if problem.cause is not ProblemKind.BREAK and selector.names(problem)
     )
 
 

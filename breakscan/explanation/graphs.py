@@ -6,8 +6,8 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from itertools import zip_longest
 
@@ -70,14 +70,20 @@ def kernel_calls(code: str) -> Iterator[KernelCall]:
     bodies = [tree.body, *(node.body for node in tree.body if isinstance(node, ast.ClassDef))]
     functions = (node for body in bodies for node in body if isinstance(node, ast.FunctionDef))
     for function in (one for one in functions if _RUNNING.match(one.name)):
-        comments = _Comments(lines, function)
+        numbers = range(function.lineno, (function.end_lineno or function.lineno) + 1)
+        comments = [(number, found) for number in numbers if (found := _ORIGINS.search(lines[number - 1]))]
         calls = [node for node in ast.walk(function) if isinstance(node, ast.Call)]
         for node in sorted(calls, key=lambda node: (node.lineno, node.col_offset)):
             named = _kernel(node, defined)
             if named is None:
                 continue
             kernel, kind = named
-            nodes, operators = ((), ()) if kind is KernelKind.CPP else comments.before(node.lineno)
+            nodes: tuple[str, ...] = ()
+            operators: tuple[str, ...] = ()
+            # The comment before a call, which no call before it has taken.
+            while kind is not KernelKind.CPP and comments and comments[0][0] < node.lineno:
+                _, found = comments.pop(0)
+                nodes, operators = _items(found["nodes"]), _items(found["operators"])
             mapping = _mapping(lines, defined[kernel][1]) if kernel in defined else {}
             if kind in (KernelKind.EXTERN, KernelKind.FALLBACK):
                 nodes, operators = _of_one_operator(kernel, nodes, operators)
@@ -90,17 +96,14 @@ def _definitions(tree: ast.Module) -> Iterator[tuple[str, tuple[KernelKind, int]
     for node in tree.body:
         if not (isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)):
             continue
-        compiler = _dotted(node.value.func)
-        if compiler and compiler.startswith("async_compile.") and isinstance(node.targets[0], ast.Name):
-            language = compiler.partition(".")[2]
+        compiler, _, language = ast.unparse(node.value.func).partition(".")
+        if compiler == "async_compile" and isinstance(node.targets[0], ast.Name):
             kind = KernelKind.CPP if language.startswith("cpp") else _KINDS.get(language, KernelKind.OTHER)
             yield node.targets[0].id, (kind, node.lineno)
 
 
 def _kernel(call: ast.Call, defined: Mapping[str, tuple[KernelKind, int]]) -> tuple[str, KernelKind] | None:
-    name = _dotted(call.func)
-    if name is None:
-        return None
+    name = ast.unparse(call.func)
     own = name.removesuffix(".run")
     if own in defined:
         return own, defined[own][0]
@@ -111,32 +114,6 @@ def _kernel(call: ast.Call, defined: Mapping[str, tuple[KernelKind, int]]) -> tu
     if name.startswith("torch.ops.") and "_alloc_from_pool" not in name:
         return name, KernelKind.FALLBACK
     return None
-
-
-def _dotted(node: ast.expr) -> str | None:
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else None
-
-
-class _Comments:
-    """The comments in a function, each about the call that follows it."""
-
-    def __init__(self, lines: list[str], function: ast.FunctionDef) -> None:
-        self._found = [
-            (number, found)
-            for number in range(function.lineno, (function.end_lineno or function.lineno) + 1)
-            if (found := _ORIGINS.search(lines[number - 1]))
-        ]
-
-    def before(self, line: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The nodes and operators of the comment before a call, which no call before it has taken."""
-        taken = None
-        while self._found and self._found[0][0] < line:
-            taken = self._found.pop(0)[1]
-        return (_items(taken["nodes"]), _items(taken["operators"])) if taken else ((), ())
 
 
 def _items(text: str) -> tuple[str, ...]:
@@ -225,21 +202,6 @@ class Graph:
     stages: tuple[LineStages, ...] = ()
 
 
-def _reported_graph(number: int, graph: GraphCompiled, context: ExplainContext) -> Graph:
-    """A graph without what running it took, and without what the backend made of it."""
-    lines = (node.line for node in graph.nodes if node.line is not None)
-    return Graph(
-        number=number,
-        compile_id=graph.compile_id or "",
-        function=context.function_of(graph.frame),
-        site=context.site_of(graph.frame),
-        ops=graph.ops,
-        devices=graph.devices,
-        lines=tuple(dict.fromkeys(context.sources.site(line.path, line.line) for line in lines)),
-        compile_seconds=graph.seconds or None,
-    )
-
-
 def traced_lines(context: ExplainContext) -> dict[str, list[int]]:
     lines: dict[str, set[int]] = {}
     for line in (node.line for graph in context.of(GraphCompiled) for node in graph.nodes if node.line is not None):
@@ -262,53 +224,55 @@ _COMPOSITE = frozenset(
 """Operators that C++ kernels are named after, and that AOTAutograd's graph holds in parts."""
 
 
-@dataclass(slots=True)
-class _Made:
-    """The records for one phase of one compile, each in the order of its graphs."""
-
-    graphs: list[AutogradGraph]
-    codes: list[CodeGenerated]
+_Made = tuple[Sequence[AutogradGraph], Sequence[CodeGenerated]]
+"""The records for one phase of one compile, each in the order of its graphs."""
 
 
 def reported_graphs(context: ExplainContext) -> list[Graph]:
     """The graphs with what the backend made of them, without what running them took."""
-    made: dict[tuple[str, str], _Made] = defaultdict(lambda: _Made([], []))
+    autograd: dict[tuple[str, str], list[AutogradGraph]] = defaultdict(list)
+    codes: dict[tuple[str, str], list[CodeGenerated]] = defaultdict(list)
     parts: dict[str, list[int]] = defaultdict(list)
-    for autograd in context.of(AutogradGraph):
-        made[autograd.compile_id, autograd.phase].graphs.append(autograd)
+    for made in context.of(AutogradGraph):
+        autograd[made.compile_id, made.phase].append(made)
     for written in context.of(CodeGenerated):
-        made[written.compile_id, written.phase or "inference"].codes.append(written)
+        codes[written.compile_id, written.phase or "inference"].append(written)
     for record in context.of(DdpSplit):
         parts[record.compile_id] += record.ops
-    done: set[str] = set()
     result: list[Graph] = []
     for source in context.of(GraphCompiled):
-        graph = _reported_graph(len(result), source, context)
+        own = source.compile_id or ""
         # Generated code is known by frame only: several graphs of one frame cannot be distinguished.
-        phases = () if graph.compile_id in done else _PHASES
-        done.add(graph.compile_id)
-        generated = [
-            item
-            for phase in phases
-            if (found := made.get((graph.compile_id, phase)))
-            for item in _generated(phase, found, source, context)
-        ]
-        stages = _stages(source, {phase: made.get((graph.compile_id, phase)) for phase in phases}, generated, context)
-        split = tuple(parts[graph.compile_id])
-        result.append(replace(graph, generated=tuple(generated), split_by_ddp=split, stages=stages))
+        products = {phase: (autograd.pop((own, phase), ()), codes.pop((own, phase), ())) for phase in _PHASES}
+        generated = [item for phase, of in products.items() for item in _generated(phase, of, source, context)]
+        lines = (node.line for node in source.nodes if node.line is not None)
+        graph = Graph(
+            number=len(result),
+            compile_id=own,
+            function=context.function_of(source.frame),
+            site=context.site_of(source.frame),
+            ops=source.ops,
+            devices=source.devices,
+            lines=tuple(dict.fromkeys(context.sources.site(line.path, line.line) for line in lines)),
+            compile_seconds=source.seconds or None,
+            generated=tuple(generated),
+            split_by_ddp=tuple(parts[own]),
+            stages=_stages(source, products, generated, context),
+        )
+        result.append(graph)
     return result
 
 
 def _stages(
-    source: GraphCompiled, made: Mapping[str, _Made | None], generated: Iterable[Generated], context: ExplainContext
+    source: GraphCompiled, made: Mapping[str, _Made], generated: Iterable[Generated], context: ExplainContext
 ) -> tuple[LineStages, ...]:
     """The stages of each line, in the order of lines."""
     counts: dict[Site | None, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
     for node in source.nodes:
         site = context.sources.site(node.line.path, node.line.line) if node.line else None
         counts[site]["traced"][node.operation or _NUMBER.sub("", node.name)] += 1
-    for phase, found in made.items():
-        for graph in found.graphs if found else ():
+    for phase, (graphs, _) in made.items():
+        for graph in graphs:
             lines = _Lines(source, graph, phase, context)
             for one in graph.nodes:
                 if one.operator:
@@ -325,8 +289,7 @@ def _stages(
 
 def _generated(phase: str, made: _Made, source: GraphCompiled, context: ExplainContext) -> Iterator[Generated]:
     # Backward graphs are generated when they are first run, the last part first.
-    codes = sorted(made.codes, key=lambda written: number_of(written.code))
-    for graph, code in zip_longest(made.graphs, codes):
+    for graph, code in zip_longest(made[0], sorted(made[1], key=lambda written: number_of(written.code))):
         lines = _Lines(source, graph, phase, context)
         yield Generated(
             phase=phase,
@@ -356,21 +319,11 @@ def _kernels(code: str, graph: AutogradGraph | None, lines: _Lines) -> Iterator[
 def _operators_in(kernel: str, known: Collection[str]) -> Iterator[str]:
     """The operators that the name of a C++ kernel lists: ``mul`` and ``threshold_backward`` in
     ``cpp_fused_mul_threshold_backward_0``.  What is not known stays in one piece."""
+    names = "|".join(map(re.escape, sorted(known, key=len, reverse=True)))
     found = _CPP_NAME.match(kernel)
-    words = found["operators"].split("_") if found else []
-    unknown: list[str] = []
-    while words:
-        length = next((n for n in range(len(words), 0, -1) if "_".join(words[:n]) in known), 0)
-        if length and unknown:
-            yield "_".join(unknown)
-            unknown = []
-        if length:
-            yield "_".join(words[:length])
-        else:
-            unknown.append(words[0])
-        words = words[max(length, 1) :]
-    if unknown:
-        yield "_".join(unknown)
+    for part in re.split(rf"(?:^|_)({names})(?=_|$)", found["operators"]) if found else ():
+        if part:
+            yield part if part in known else part.removeprefix("_")
 
 
 def _plain(node: AutogradNode) -> str | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from breakscan.explanation.around import MAYBE_PLAIN, ONLY_COMPILED
-from breakscan.explanation.breaks import BreakSite, break_page
+from breakscan.explanation.breaks import WORST_FIRST, BreakSite, break_page
 from breakscan.explanation.frames import FrameStatus, UncompiledFrame
 from breakscan.explanation.recompile_remedies import OF_LIMIT, limit_remedies, recompile_remedies
 from breakscan.explanation.recompiles import Recompile, changes_of, recompile_sentence
@@ -66,7 +66,6 @@ _LONGEST_CHAIN = 4
 _MEANT = "torch's own code asks for it, with torch._dynamo.graph_break()"
 _LONG_COMPILE = 1.0
 """Seconds of compiling again from which on they are worth a word."""
-_WORST_FIRST = (Verdict.RAISES, Verdict.EAGER, Verdict.SPLITS)
 
 
 class Topic(Enum):
@@ -103,10 +102,6 @@ def topic_of(problem: Problem) -> Topic:
 class Section:
     topic: Topic
     problems: Sequence[Problem]
-
-    @property
-    def heading(self) -> str:
-        return self.topic.value
 
 
 def sections_of(problems: Iterable[Problem]) -> list[Section]:
@@ -150,7 +145,7 @@ def _cost(problems: Iterable[Problem]) -> float:
 def dearest_first(site: BreakSite) -> tuple[float, int, float]:
     """Sort key: by what a site cost in all passes, then the worst verdict first, then by what was compiled for it."""
     cost, compiling = (site.price.cost or 0.0, site.price.compile_seconds) if site.price else (0.0, 0.0)
-    return -cost, _WORST_FIRST.index(site.verdict), -compiling
+    return -cost, WORST_FIRST.index(site.verdict), -compiling
 
 
 def break_problem(site: BreakSite) -> Problem:
@@ -205,12 +200,12 @@ def frame_problem(frame: UncompiledFrame, *, is_told: bool = False) -> Problem:
         frame.origin,
         functions=(inside or frame.function,),
         what=frame.status.words,
-        why=frame.reason.text,
+        why=frame.reason,
         remedies=() if is_told else frame_remedies(frame),
         count=frame.count,
         consequences=fails,
         hints=tuple(useful_hints(frame.hints)),
-        reason=frame.reason.text if frame.reason.quoted is None else frame.reason.quoted,
+        reason=frame.reason if frame.quoted is None else frame.quoted,
         called_from=_chain(frame.stack) if failed else tuple(reversed(frame.stack))[:_LONGEST_CHAIN] if raised else (),
         users_line=users_line(frame.stack) if raised else None,
         stack=frame.stack if raised else (),
@@ -248,7 +243,7 @@ def _recompile_problems(
         # Where the limit is an error, the function did not run eager.
         is_past = over is not None or (first.shared is not None and first.shared.limit is not None)
         is_main = is_past and group is max(of_function, key=len)
-        limit = [f"{first.function} runs eager from then on: {over.reason.text}."] if over and is_main else []
+        limit = [f"{first.function} runs eager from then on: {over.reason}."] if over and is_main else []
         words = () if first.function in described else _versions_words(first.shared)
         described.add(first.function)
         eager = _eager_words(group) if is_main or over is None else ()
@@ -292,7 +287,7 @@ def cause_problem(
         functions=tuple(dict.fromkeys(recompile.function or "a function" for recompile in group)),
         what="recompiled",
         why=recompile_sentence(group),
-        remedies=recompile_remedies(group, shared),
+        remedies=recompile_remedies(group),
         count=len(group),
         reason=first.subject,
         consequences=(*consequences, *([price] if seconds >= _LONG_COMPILE else [])),

@@ -9,7 +9,7 @@ from typing import Any
 
 from breakscan.explanation.context import package_of
 from breakscan.explanation.recompiles import APART, Recompile, changes_of, is_of_one_object
-from breakscan.explanation.remedies import Against, known_for_library
+from breakscan.explanation.remedies import known_for_library
 from breakscan.model.findings import ChangeKind, Holder, Mode, Origin, Site
 from breakscan.model.problem import Caller, SharedCode, ValueChange
 from breakscan.model.remedy import NewLine, Remedy, RemedyKind
@@ -75,21 +75,21 @@ def with_shared_causes(recompiles: Sequence[Recompile]) -> list[Recompile]:
     numbers: dict[int, int] = {}
     for cause, group in groups.items():
         first = group[0]
-        kept = recompile_remedies(group, first.shared)
+        kept = recompile_remedies(group)
         is_kept = not kept or kept[0].kind is RemedyKind.NOTHING
         about = (first.function, kept, first.subject if is_kept else None)
         numbers[cause] = known.setdefault(about if kept else cause, len(known))
     return [replace(recompile, cause=numbers[recompile.cause]) for recompile in recompiles]
 
 
-def recompile_remedies(group: Sequence[Recompile], shared: SharedCode | None) -> Remedies:
-    """The remedies for recompiles of one cause, the best first; ``shared`` is the function, if it has many versions."""
+def recompile_remedies(group: Sequence[Recompile]) -> Remedies:
+    """The remedies for recompiles of one cause, the best first."""
     first = group[0]
     changes = changes_of(group)
     of_library = _of_library(group, changes[0])
     if of_library is not None:
         return of_library
-    remedies, owner = _own_remedies(group, changes, shared), package_of(first.site.path)
+    remedies, owner = _own_remedies(group, changes), package_of(first.site.path)
     is_held = changes[0].holder in (Holder.ATTRIBUTE, Holder.MODULE) and "param_groups" not in changes[0].subject
     if owner in (None, "torch") or not is_held:
         return remedies
@@ -105,9 +105,9 @@ def _not_the_users(package: str, group: Sequence[Recompile]) -> Remedies:
     return (remedy("code-of-library" if len(group) == 1 else "part-without-library", package=package),)
 
 
-def _own_remedies(group: Sequence[Recompile], changes: Sequence[ValueChange], shared: SharedCode | None) -> Remedies:
+def _own_remedies(group: Sequence[Recompile], changes: Sequence[ValueChange]) -> Remedies:
     """The remedies where the user's code passes or holds what changed."""
-    first, change = group[0], changes[0]
+    first, change, shared = group[0], changes[0], group[0].shared
     differs = first.is_elsewhere or any(one.objects > 1 for one in changes)
     # What the same line passes would be passed without the break as well.
     if first.made_by is not None and (differs or change.kind is ChangeKind.NUMBER):
@@ -133,12 +133,12 @@ def _own_remedies(group: Sequence[Recompile], changes: Sequence[ValueChange], sh
         has_sizes = any(one.is_parameter or one.kind is ChangeKind.SIZE for one in changes)
         left_out = {*(["hoist"] if has_sizes else []), *([] if _are_open_integers(changes) else [INTEGERS_OPEN])}
         kept = (one for one in _of_objects(first, own, number, is_past=is_past) if one.name not in left_out)
-        return (*kept, *_open_parameters(changes, shared))
+        return (*kept, *_open_parameters(changes, first.shared))
     functions = [one.subject for one in changes if one.kind in (ChangeKind.FUNCTION, ChangeKind.OBJECT)]
     if functions and len(changes) > 1:
         return (remedy("own-version", subject=functions[0]),)
     if change.kind is ChangeKind.SIZE:
-        return _of_sizes(group, change, shared)
+        return _of_sizes(group, changes)
     if first.unrolled is not None and shared is not None:
         return (remedy("loop-outside", at=place(first.unrolled)),)
     is_rate = _LEARNING_RATE.search(change.subject) is not None
@@ -172,13 +172,10 @@ def _of_library(group: Sequence[Recompile], change: ValueChange) -> Remedies | N
     if trigger is not None and trigger.origin is Origin.LIBRARY:
         package = package_of(trigger.path) or "a library"
         if first.guard.of_signature:
-            known = known_for_library(trigger.path, Against.ARGUMENTS)
-            kept = remedy("call-of-library", package=package)
-            return (Remedy(RemedyKind.NOTHING, f"library-{package}", known) if known else kept,)
+            return known_for_library(trigger.path, "arguments") or (remedy("call-of-library", package=package),)
         if change.kind is ChangeKind.SIZE:
-            known = known_for_library(trigger.path, Against.SIZE, first.subject, str(change.dimension))
-            if known is not None:
-                return (Remedy(RemedyKind.SHAPES, f"library-{package}", known),)
+            if known := known_for_library(trigger.path, "size", first.subject, str(change.dimension)):
+                return known
             if first.opened and change.holder is Holder.ARGUMENT:
                 source = [remedy("dynamic-sources", owner=change.owner)] if change.owner.isidentifier() else []
                 return (remedy("dynamic"), *source, remedy("one-size"))
@@ -189,9 +186,8 @@ def _of_library(group: Sequence[Recompile], change: ValueChange) -> Remedies | N
         return (remedy("set-before", subject=change.subject, new=new[0]),)
     if owner is None or first.origin is not Origin.LIBRARY or first.made_by is not None:
         return None
-    known = known_for_library(first.site.path, Against.CODE)
-    if known is not None:
-        return (Remedy(RemedyKind.REGION, f"library-{owner}", known),)
+    if known := known_for_library(first.site.path, "code"):
+        return known
     is_users_call = trigger is not None and trigger.origin is Origin.USER
     if first.guard.of_signature and not first.how.calls:
         is_users_call = False
@@ -356,20 +352,19 @@ def _apart(first: Recompile, changes: Sequence[ValueChange]) -> Remedies:
     return (remedy("apart"), *([remedy("one-size")] if is_first else []))
 
 
-def _of_sizes(group: Sequence[Recompile], change: ValueChange, shared: SharedCode | None) -> Remedies:
-    first = group[0]
+def _of_sizes(group: Sequence[Recompile], changes: Sequence[ValueChange]) -> Remedies:
+    first, change = group[0], changes[0]
     if first.how.dynamic == "False":
         limit = [remedy("recompile_limit", what="sizes", number="N")] if first.hit_limit else []
         return (remedy("dynamic-false"), *limit, remedy("one-size"))
-    changes = changes_of(group)
     if len(change.values) == 2 and APART & {*change.values}:
         return _apart(first, changes)
     if not change.owner.isidentifier() and is_of_one_object(first, change):
         fixed = remedy("fixed-size", owner=change.owner)
-        return (*_open_parameters(changes, shared), fixed, *([remedy("dynamic")] if first.opened else []))
+        return (*_open_parameters(changes, first.shared), fixed, *([remedy("dynamic")] if first.opened else []))
     then, now = (dict(objects).get("self") for objects in first.objects)
     if any(one.is_parameter for one in changes) or (None not in (then, now) and then != now):
-        return (remedy("own-sizes"), *_open_parameters(changes, shared))
+        return (remedy("own-sizes"), *_open_parameters(changes, first.shared))
     # Code behind a break may fix a size that the code before it leaves open.
     opened = [one.opened for one in group if one.guard.kind is ChangeKind.SIZE and one.new not in APART]
     if 2 * sum(opened) < len(opened) or not any(one.opened for one in group):

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from enum import Enum
 from functools import cache
 from importlib import resources
 
 from breakscan.explanation.breaks import BreakSite
 from breakscan.explanation.context import package_of
-from breakscan.explanation.frames import RAISES_OVER_LIMIT, UncompiledFrame
+from breakscan.explanation.frames import UncompiledFrame
 from breakscan.model.findings import Mode, Origin, Verdict
 from breakscan.model.problem import Caller
 from breakscan.model.remedy import Remedy, RemedyKind
@@ -65,13 +64,7 @@ def _in_library(path: str, at: str, of_rule: Remedies) -> Remedies:
         return of_rule
     settings = (one for one in of_rule if one.kind is RemedyKind.SETTING)
     outside = (remedy("part-without-library", package=package), remedy("report-to-library", package=package, at=at))
-    return _of_library(path) or (*settings, *outside)
-
-
-def _of_library(path: str) -> Remedies:
-    """The remedy against code of a library, if one is known."""
-    known = known_for_library(path, Against.CODE)
-    return (Remedy(RemedyKind.REGION, f"library-{package_of(path)}", known),) if known is not None else ()
+    return known_for_library(path, "code") or (*settings, *outside)
 
 
 def frame_remedies(frame: UncompiledFrame) -> Remedies:
@@ -79,36 +72,29 @@ def frame_remedies(frame: UncompiledFrame) -> Remedies:
     code cannot be compiled, what helps against that."""
     if frame.break_site is not None:
         return ()
-    if frame.failed_at and (known := _of_library(frame.failed_at.path)):
+    if frame.failed_at and (known := known_for_library(frame.failed_at.path, "code")):
         return known
-    if frame.raised_inside:
-        return (remedy("run-outside"),)
-    if frame.reason == RAISES_OVER_LIMIT:
-        return (remedy("recompile_limit", what="versions that it needs", number="N"),)
-    if frame.fixes_size:
-        return (remedy("size-that-comes"),)
+    if frame.helps:
+        return (remedy(frame.helps, what="versions that it needs", number="N"),)
     return rule_remedies(frame.rule, Mode.FULLGRAPH) if frame.rule else ()
 
 
-class Against(Enum):
-    """The subject of an entry of the table."""
-
-    SIZE = "size"
-    ARGUMENTS = "arguments"
-    CODE = "code"
+AGAINST = {"size": RemedyKind.SHAPES, "arguments": RemedyKind.NOTHING, "code": RemedyKind.REGION}
+"""The subjects of entries of the table, each with the kind of its remedies."""
 
 
-def known_for_library(path: str, against: Against, subject: str = "", dimension: str = "") -> str | None:
-    """The advice of the first entry for the library that fits, if any does."""
-    for entry in libraries().get(package_of(path) or "", ()):
+def known_for_library(path: str, against: str, subject: str = "", dimension: str = "") -> Remedies:
+    """The remedy of the first entry for the library that fits, if any does."""
+    package = package_of(path) or ""
+    for entry in libraries().get(package, ()):
         if (
-            entry["against"] == against.value
+            entry["against"] == against
             and entry.get("within", "") in path
             and entry.get("of", "") in subject
             and entry.get("dimension", dimension) == dimension
         ):
-            return entry["advice"]
-    return None
+            return (Remedy(AGAINST[against], f"library-{package}", entry["advice"]),)
+    return ()
 
 
 @cache

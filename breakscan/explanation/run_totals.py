@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import operator
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Generic, TypeVar
 
 from breakscan.explanation.context import ExplainContext
@@ -85,60 +85,62 @@ class Calls:
         return max(0.0, self.seconds - self.graph_seconds)
 
 
-R = TypeVar("R", GraphRan, CallsRan)
 NOT_RUN = GraphRan(-1, 0, 0.0, 0, 0.0)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Ran:
     """``graphs`` in the order of a report, with the runs of each; ``calls`` by what was called, each with its code;
     ``on_device`` what one of these calls spends on its device outside graphs, where that is known."""
 
     graphs: list[GraphCompiled]
-    of_graph: dict[int, GraphRan] = field(default_factory=dict)
-    calls: dict[Code | str, Calls] = field(default_factory=dict)
-    on_device: dict[Code | str, float] = field(default_factory=dict)
+    of_graph: Mapping[int, GraphRan]
+    calls: Mapping[Code | str, Calls]
+    on_device: Mapping[Code | str, float]
 
 
 def what_ran(context: ExplainContext) -> Ran:
     """Counts of forked processes are added up: they run what their parent compiled."""
-    ran = Ran(context.of(GraphCompiled))
-    numbers = {id(graph): number for number, graph in enumerate(ran.graphs)}
+    graphs = context.of(GraphCompiled)
+    numbers = {id(graph): number for number, graph in enumerate(graphs)}
     compiled = Inherited(context.processes, GraphCompiled, operator.attrgetter("graph"))
     called = Inherited(context.processes, CompileCalled, operator.attrgetter("key"))
-    timed: dict[Code | str, list[tuple[Usual, int]]] = defaultdict(list)
-    for process, records in enumerate(context.processes):
-        for run in _last(records, GraphRan, "graph"):
-            if graph := compiled.get(process, run.graph):
-                number = numbers[id(graph)]
-                ran.of_graph[number] = _added(ran.of_graph.get(number, NOT_RUN), run)
-        for calls in _last(records, CallsRan, "key"):
-            if call := called.get(process, calls.key):
-                # Things that share their code are one: the blocks of a model, compiled one by one.
-                about = call.code or call.target
-                ran.calls[about] = _with_calls(ran.calls.get(about), call, calls, context)
-                if calls.timed_on_device:
-                    timed[about].append((calls.outside, calls.timed_on_device))
-    ran.on_device = {about: _together(parts).seconds for about, parts in timed.items()}
-    return ran
+    runs: dict[int, list[GraphRan]] = defaultdict(list)
+    for process, run in context.last(GraphRan, "graph"):
+        if graph := compiled.get(process, run.graph):
+            runs[numbers[id(graph)]].append(run)
+    calls: dict[Code | str, list[CallsRan]] = defaultdict(list)
+    for process, record in context.last(CallsRan, "key"):
+        if call := called.get(process, record.key):
+            # Things that share their code are one: the blocks of a model, compiled one by one.
+            calls[call.code or call.target].append(record)
+    timed = {about: [(one.outside, one.timed_on_device) for one in those] for about, those in calls.items()}
+    return Ran(
+        graphs,
+        {number: _all_runs(those) for number, those in runs.items()},
+        {about: _all_calls(about, those, context) for about, those in calls.items()},
+        {about: _together(parts).seconds for about, parts in timed.items() if any(number for _, number in parts)},
+    )
 
 
-def _last(records: Iterable[Record], kind: type[R], about: str) -> Iterable[R]:
-    """Each record replaces those before it that are about the same."""
-    return {getattr(record, about): record for record in records if isinstance(record, kind)}.values()
+def _all_runs(runs: Sequence[GraphRan]) -> GraphRan:
+    counts = {name: sum(getattr(run, name) for run in runs) for name in _COUNTS}
+    gap = _together([(one.gap, one.passes) for one in runs])
+    on_device = _together([(one.gap_on_device, one.gaps_on_device) for one in runs])
+    return replace(runs[0], **counts, gap=gap, gap_on_device=on_device)
 
 
-def _added(known: GraphRan, run: GraphRan) -> GraphRan:
-    return GraphRan(
-        run.graph,
-        known.runs + run.runs,
-        known.seconds + run.seconds,
-        known.timed_on_device + run.timed_on_device,
-        known.device_seconds + run.device_seconds,
-        known.passes + run.passes,
-        _together([(one.gap, one.passes) for one in (known, run)]),
-        known.gaps_on_device + run.gaps_on_device,
-        _together([(one.gap_on_device, one.gaps_on_device) for one in (known, run)]),
+_COUNTS = ("runs", "seconds", "timed_on_device", "device_seconds", "passes", "gaps_on_device")
+
+
+def _all_calls(about: Code | str, calls: Sequence[CallsRan], context: ExplainContext) -> Calls:
+    return Calls(
+        context.function_of(about) if isinstance(about, Code) else about,
+        sum(one.calls for one in calls),
+        sum(one.calls * one.usual.seconds for one in calls),
+        sum(one.calls * one.in_graphs.seconds for one in calls),
+        sum(one.calls * one.in_gaps.seconds for one in calls),
+        sum(one.seconds for one in calls),
     )
 
 
@@ -149,18 +151,6 @@ def _together(parts: Sequence[tuple[Usual, int]]) -> Usual:
         return NO_TIME
     means = (sum(getattr(one, item.name) * number for one, number in parts) / times for item in fields(Usual))
     return Usual(*means)
-
-
-def _with_calls(known: Calls | None, call: CompileCalled, record: CallsRan, context: ExplainContext) -> Calls:
-    known = known or Calls(context.function_of(call.code) if call.code else call.target, 0, 0.0, 0.0, 0.0)
-    return Calls(
-        known.name,
-        known.calls + record.calls,
-        known.seconds + record.calls * record.usual.seconds,
-        known.graph_seconds + record.calls * record.in_graphs.seconds,
-        known.gap_seconds + record.calls * record.in_gaps.seconds,
-        known.total_seconds + record.seconds,
-    )
 
 
 @dataclass(frozen=True, slots=True)

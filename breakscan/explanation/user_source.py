@@ -18,8 +18,6 @@ from breakscan.source.source_files import SourceFiles
 from breakscan.source.spans import Outline, head_span, span, without_locals
 
 Node = ast.expr | ast.stmt
-Position = tuple[int, int | None, int | None, bool]
-"""A line, the columns at which something begins and ends, and whether a branch is wanted."""
 Parents = Callable[[ast.AST], Iterator[tuple[ast.AST, ast.AST]]]
 """Gives each node that encloses a node, with the child that leads to it, from the inside out."""
 
@@ -35,11 +33,6 @@ def inner_tests(statement: ast.stmt) -> Iterator[ast.expr]:
             yield node
         elif isinstance(node, ast.comprehension):
             yield from node.ifs
-
-
-def test_of(node: Node) -> Node:
-    """The test of a statement that branches: Dynamo places a jump at its whole statement."""
-    return node.test if isinstance(node, ast.If | ast.While | ast.Assert) else node
 
 
 def _form_of_node(node: Node, parents: Parents) -> str | None:
@@ -125,7 +118,8 @@ class UserSource:
         if file is None or node is None:
             first = (column or 0) + 1
             return Site(self.show(path), line, first, line, max(first, end_column or 0) + 1)
-        node = test_of(node)
+        # Dynamo places a jump at its whole statement.
+        node = node.test if isinstance(node, ast.If | ast.While | ast.Assert) else node
         return Site(self.show(path), *file.span(file.operation_around(node) if is_branch else node))
 
     def code(self, path: str, line: int, column: int | None = None, end_column: int | None = None) -> str:
@@ -333,7 +327,7 @@ class UserSource:
     ) -> tuple[_File | None, Node | None]:
         """The file, and the node as of :meth:`_File.node_at`."""
         file = self._file(path)
-        return file, file.node_at((line, column, end_column, is_branch)) if file else None
+        return file, file.node_at(line, column, end_column, is_branch) if file else None
 
     def _around(self, file: _File | None, node: ast.AST | None) -> Iterable[tuple[ast.AST, ast.AST]]:
         return file.parents(node) if file and node else ()
@@ -364,7 +358,6 @@ class _File:
             if not isinstance(scope.node, ast.Lambda)
             for line in range(scope.first_line, scope.node.lineno)
         }
-        self._found: dict[Position, Node | None] = {}
         self._parents = {child: node for node in ast.walk(self.module.tree) for child in ast.iter_child_nodes(node)}
 
     def calls_on(self, line: int) -> list[ast.Call]:
@@ -372,16 +365,11 @@ class _File:
         calls = [one for one in self._on_line.get(line, ()) if isinstance(one, ast.Call)]
         return [one for one in calls if not ast.unparse(one.func).startswith("torch.")]
 
-    def node_at(self, place: Position) -> Node | None:
+    def node_at(self, line: int, column: int | None, end_column: int | None, is_branch: bool) -> Node | None:
         """The outermost node that starts there and ends in that column, else the innermost around the position.
 
         Without a column it is the statement, or, if a branch is wanted, the test of the only branch in it.
         """
-        if place not in self._found:
-            self._found[place] = self._find(*place)
-        return self._found[place]
-
-    def _find(self, line: int, column: int | None, end_column: int | None, is_branch: bool) -> Node | None:
         around = self._on_line.get(line, ())
         if column is None:
             if line in self._decorators:

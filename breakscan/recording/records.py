@@ -6,7 +6,8 @@ the calendar.  A compile id is Dynamo's, such as ``0/1``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -465,6 +466,15 @@ class Usual:
 
 
 NO_TIME = Usual(0.0, 0.0, 0.0)
+
+
+def time_covered(spans: Iterable[tuple[float, float]]) -> float:
+    """The time in which at least one of the spans lasts."""
+    total, until = 0.0, -math.inf
+    for start, end in sorted(spans):
+        total += max(0.0, end - max(start, until))
+        until = max(until, end)
+    return total
 
 
 class GraphRan(Record):

@@ -32,10 +32,10 @@ from unittest import mock
 from breakscan.model.findings import Kind, Mode, Place, Verdict
 from breakscan.model.torch_versions import minor_version
 from breakscan.model.words import InputError
-from breakscan.recording.hooks.frames import FrameHook, FrameOutcome, watched_conversion
+from breakscan.recording.hooks.frames import FrameHook, watched_conversion
 from breakscan.recording.hooks.hook import wrapped
 from breakscan.recording.hooks.trace import structured_trace
-from breakscan.recording.parsers.frames import frame_skipped, parse_causes
+from breakscan.recording.parsers.frames import frame_skipped, parse_causes, user_name
 from breakscan.rulebook.document import Example, Rule
 from breakscan.rulebook.ledger import ExampleRulings, Ledger, Ruling, digest
 
@@ -209,12 +209,11 @@ def _watched(code: CodeType, run: Callable[[], object]) -> ExampleRun:
         elif name == "recompile_reasons":
             seen.recompiled = True
 
-    def outcome(frame: FrameOutcome) -> None:
-        names = (code.co_name, f"torch_dynamo_resume_in_{code.co_name}_at_")
-        is_own = frame.code.co_name == names[0] or frame.code.co_name.startswith(names[1])
-        if frame.error is not None and frame.code.co_filename == code.co_filename and is_own:
+    def outcome(ended: CodeType, error: Exception | str, _: object) -> None:
+        is_own = ended.co_filename == code.co_filename and user_name(ended.co_name) == code.co_name
+        if is_own and isinstance(error, Exception):
             seen.gave_up = True
-            seen.gb += _gb_ids(str(frame.error))
+            seen.gb += _gb_ids(str(error))
 
     with structured_trace(record), wrapped(FrameHook.wraps, lambda _, original: watched_conversion(original, outcome)):
         try:

@@ -14,6 +14,7 @@ from calendar import timegm
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from itertools import chain, pairwise
 from pathlib import Path
 from time import gmtime, struct_time
 from typing import Any, BinaryIO
@@ -33,10 +34,7 @@ from breakscan.recording.records import (
 )
 from breakscan.recording.traced import Stack, TraceAndHooks, Traced, TracedText, is_of, trace_records
 
-CHUNK = 1 << 20
-LARGEST = 1 << 27
-"""Bytes of a record that are kept; what follows them is ignored."""
-
+_CHUNK = 1 << 20
 _HEAD = re.compile(
     rb"(?:\[rank\d+\]:)?[VIWEC](?P<month>\d\d)(?P<day>\d\d) "
     rb"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d(?:\.\d+)?) +(?P<pid>\d+) \S.*?:\d+\] (?P<json>\{.*)"
@@ -80,47 +78,33 @@ def read_log(path: Path) -> Iterator[LogRecord | Damage]:
     """
     with path.open("rb") as file:
         changed = gmtime(path.stat().st_mtime)
-        blocks = _blocks(file)
         line = 1
-        block = next(blocks, None)
-        while block is not None:
-            following = next(blocks, None)
-            text, lines = block
-            yield from _read_block(text, line, changed, is_last=following is None)
-            line += lines
-            block = following
+        for block, following in pairwise(chain(_blocks(file), [[]])):
+            yield from _read_block(b"".join(block), line, changed, is_last=not following)
+            line += len(block)
 
 
 def is_log(path: Path) -> bool:
     """Return whether a file begins as a log does."""
     try:
         with path.open("rb") as file:
-            start = file.read(CHUNK)
+            start = file.read(_CHUNK)
     except OSError:
         return False
     heads = [line for line in start.splitlines() if not line.startswith(b"\t")]
     return any(_HEAD.match(line) for line in heads[:_MOST_HEADS])
 
 
-_Block = tuple[bytes, int]
-"""A line that does not begin with a tab, with those after it that do, and the number of these lines."""
-
-
-def _blocks(stream: BinaryIO) -> Iterator[_Block]:
-    held: list[bytes] = []
-    size = lines = 0
-    begins = True
-    while piece := stream.readline(CHUNK):
-        if begins and size and not piece.startswith(b"\t"):
-            yield b"".join(held), lines
-            held, size, lines = [], 0, 0
-        begins = piece.endswith(b"\n")
-        lines += begins
-        if size < LARGEST:
-            held.append(piece)
-        size += len(piece)
-    if size:
-        yield b"".join(held), lines
+def _blocks(stream: BinaryIO) -> Iterator[list[bytes]]:
+    """The lines that do not begin with a tab, each with those after it that do."""
+    block: list[bytes] = []
+    for line in stream:
+        if block and not line.startswith(b"\t"):
+            yield block
+            block = []
+        block.append(line)
+    if block:
+        yield block
 
 
 def _read_block(block: bytes, line: int, changed: struct_time, *, is_last: bool) -> Iterator[LogRecord | Damage]:
@@ -236,9 +220,6 @@ class TracedProcess:
             return
         if self.rank is None and metadata.get("rank") is not None:
             self.rank = _whole(metadata["rank"])
-        artifact = metadata.get("artifact")
-        if artifact and artifact.get("name") == "torch_version":
-            self._torch = _version(json.loads(record.payload or "")["pytorch_version"])
         if start := metadata.get("dynamo_start"):
             for entry in start["stack"]:
                 if text := entry.get("loc"):
@@ -321,17 +302,11 @@ NAME = "dedicated_log_torch_trace_"
 
 
 @dataclass(frozen=True, slots=True)
-class LogProblem:
-    """A fault of a log; ``text`` is a sentence without its full stop."""
-
-    fault: Fault
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class Trace:
+    """The processes of logs, and the faults of the logs, each as a sentence without its full stop."""
+
     processes: Sequence[TracedProcess]
-    problems: Sequence[LogProblem]
+    problems: Sequence[tuple[Fault, str]]
 
 
 def logs_in(folder: Path) -> list[Path]:
@@ -346,14 +321,14 @@ def logs_in(folder: Path) -> list[Path]:
 def read_trace(logs: Sequence[Path]) -> Trace:
     """The processes in the order in which they began.  Raises OSError where a log cannot be read."""
     processes: list[TracedProcess] = []
-    problems: list[LogProblem] = []
+    problems: list[tuple[Fault, str]] = []
     for log in logs:
         found, damages = _read(log)
         processes += found
         if not found:
-            problems.append(LogProblem(Fault.NO_RECORD, f"{log.name} holds no record of the trace"))
+            problems.append((Fault.NO_RECORD, f"{log.name} holds no record of the trace"))
         every = [(fault, [damage.line for damage in damages if damage.fault is fault]) for fault in Fault if found]
-        problems += [LogProblem(fault, _fault_words(log.name, fault, lines)) for fault, lines in every if lines]
+        problems += [(fault, _fault_words(log.name, fault, lines)) for fault, lines in every if lines]
     return Trace(sorted(processes, key=lambda process: process.began), problems)
 
 

@@ -44,11 +44,11 @@ class Environment:
     python: str
     executable: str
     packages: dict[str, str] = field(default_factory=dict)
-    id: str = field(init=False)
-    """A digest of all but where it is."""
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "id", digest([self.python, sorted(self.packages.items())]))
+    @property
+    def id(self) -> str:
+        """A digest of all but where it is."""
+        return digest([self.python, sorted(self.packages.items())])
 
     @property
     def torch(self) -> str | None:
@@ -283,10 +283,10 @@ class PlannedUnit:
     unit: Unit
     environment: Environment
     folder: str = "."
-    key: str = field(init=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "key", self.unit.key(self.environment))
+    @property
+    def key(self) -> str:
+        return self.unit.key(self.environment)
 
 
 def planned(manifest: SurveyManifest) -> list[PlannedUnit]:

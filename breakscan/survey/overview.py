@@ -222,31 +222,23 @@ def overview(surveyed: Iterable[Surveyed]) -> SurveyOverview:
     )
 
 
-class _CauseTally:
-    def __init__(self) -> None:
-        self.units: set[int] = set()
-        self.places: set[tuple[str | None, int | None]] = set()
-        self.costs_most = 0
-        self.costs: list[float] = []
-
-
 def _causes(units: Iterable[list[SurveyedSite]]) -> list[CauseCount]:
-    tallies: dict[CauseKey, _CauseTally] = defaultdict(_CauseTally)
+    found: dict[CauseKey, list[tuple[int, SurveyedSite]]] = defaultdict(list)
+    seconds: dict[CauseKey, float] = defaultdict(float)
+    costs_most: Counter[CauseKey] = Counter()
     for number, sites in enumerate(units):
         for site in sites:
-            tally = tallies[site.cause]
-            tally.units.add(number)
-            tally.places.add((site.path, site.line))
+            found[site.cause].append((number, site))
         for compiling in (False, True):
             costs = costs_of(sites, compiling=compiling)
-            for cause, seconds in costs.items():
-                tallies[cause].costs.append(seconds)
+            for cause, spent in costs.items():
+                seconds[cause] += spent
             if any(costs.values()):
-                tallies[max(costs, key=lambda cause: costs[cause])].costs_most += 1
-    counts = [
-        CauseCount(cause, len(one.units), len(one.places), one.costs_most, sum(one.costs) if one.costs else None)
-        for cause, one in tallies.items()
-    ]
+                costs_most[max(costs, key=lambda cause: costs[cause])] += 1
+    counts = []
+    for cause, those in found.items():
+        in_units, places = {number for number, _ in those}, {(site.path, site.line) for _, site in those}
+        counts.append(CauseCount(cause, len(in_units), len(places), costs_most[cause], seconds.get(cause)))
     return sorted(counts, key=lambda one: (-one.units, -one.places, one.cause.rule or "~", one.cause.reason))
 
 

@@ -26,18 +26,7 @@ class EngineError(InputError):
     """An engine cannot be used, with the reason and the remedy."""
 
 
-class Engine:
-    """Something that runs tasks."""
-
-    def run(self, tasks: Sequence[Task], *, alone: bool) -> Arriving:
-        """Yield the results of tasks as they come.  ``alone`` runs one task at a time."""
-        raise NotImplementedError
-
-    def close(self) -> None:
-        """Gives back what the engine holds."""
-
-
-class LocalEngine(Engine):
+class LocalEngine:
     """Runs up to ``jobs`` tasks at the same time on this machine.  Those that need a GPU have one of ``gpus`` (their
     numbers) for themselves, and run next to the others."""
 
@@ -46,6 +35,7 @@ class LocalEngine(Engine):
         self._gpus = tuple(gpus)
 
     def run(self, tasks: Sequence[Task], *, alone: bool) -> Arriving:
+        """Yield the results of tasks as they come.  ``alone`` runs one task at a time."""
         arrived: queue.SimpleQueue[tuple[str, StageResult] | BaseException | None] = queue.SimpleQueue()
         free: queue.SimpleQueue[int] = queue.SimpleQueue()
         for number in self._gpus:
@@ -87,6 +77,9 @@ class LocalEngine(Engine):
                 while wait(running, timeout=_EVERY).not_done:
                     end_running()
 
+    def close(self) -> None:
+        """Does nothing: what runs ends with its task."""
+
 
 _PATIENCE = 10.0
 """Seconds to wait for a node to answer."""
@@ -98,7 +91,7 @@ RETRIES = 3
 """New starts of a task whose node was lost."""
 
 
-class RayEngine(Engine):
+class RayEngine:
     """Runs tasks on the cluster at an address (``auto``: the one that runs on this machine); without one, Ray starts a
     cluster of this machine.  Ray decides where a task runs, by the CPUs, GPUs and memory that it asks for.  Raises
     EngineError where there is no Ray, or no such cluster.
@@ -119,7 +112,7 @@ class RayEngine(Engine):
             raise EngineError(f"no Ray cluster at {address}: {error}") from error
 
     def run(self, tasks: Sequence[Task], *, alone: bool) -> Arriving:
-        """See :meth:`.Engine.run`.  The results of a task come together, when its last stage has ended."""
+        """See :meth:`.LocalEngine.run`.  The results of a task come together, when its last stage has ended."""
         remote = self._ray.remote(max_retries=RETRIES)(_results)
         whole = min(node["Resources"].get("CPU", 1) for node in self._ray.nodes() if node["Alive"]) if alone else 1
         waiting: dict[Any, Task] = {}
@@ -185,7 +178,7 @@ def run_survey(
     manifest: SurveyManifest,
     units: Sequence[PlannedUnit],
     store: Store,
-    engine: Engine,
+    engine: LocalEngine | RayEngine,
     *,
     again: Collection[str] = (),
     on_result: Callable[[Progressed], None] = lambda progressed: None,

@@ -111,11 +111,6 @@ def test_a_family_can_be_written_with_crosses() -> None:
     assert all(rule.startswith("BRK2") for rule in family.ids)
 
 
-def test_all_names_what_no_rule_explains() -> None:
-    (everything,) = selectors(["all"], load_library())
-    assert everything.names(None, None)
-
-
 @needs_torch
 def test_recompiles_of_torchs_own_functions_count_and_an_eager_call_that_is_meant_does_not(
     process: Run, folder: Path

@@ -104,7 +104,6 @@ def explained_records(records: list[list[Record]], script: Path, outcome: Progra
         outcome=outcome,
         rules=load_library(),
         show=lambda path: os.path.relpath(path, script.parent) if path.startswith(str(script.parent)) else path,
-        torch_imported=True,
         files=SourceFiles.trusted(),
     )
 

@@ -99,28 +99,6 @@ def test_the_users_environment_is_put_back(folder: Folder) -> None:
     assert explained.out == plain.out
 
 
-def test_workers_and_pickles_work(folder: Folder) -> None:
-    folder.write(
-        "script.py",
-        """import multiprocessing, pickle
-
-class Thing:
-    pass
-
-def work(n):
-    return n * n, type(pickle.loads(pickle.dumps(Thing()))).__module__
-
-if __name__ == "__main__":
-    for method in ("fork", "spawn"):
-        with multiprocessing.get_context(method).Pool(2) as pool:
-            print(method, pool.map(work, [1, 2]))
-""",
-    )
-    plain = folder.python("script.py")
-    assert plain.status == 0
-    assert_same(plain, folder.explain("script.py"))
-
-
 @pytest.mark.parametrize(
     "end",
     [

@@ -19,7 +19,7 @@ from breakscan.recording.recorder import HOOKS
 from breakscan.rulebook.ledger import version_key
 from tests.trees import PACKAGE, trees
 
-MAY_USE = ("recording/hooks/", "recording/bootstrap/", "recording/isolation.py", "prove/", "survey/model_program.py")
+MAY_USE = ("recording/hooks/", "recording/bootstrap/", "prove/", "survey/model_program.py")
 NO_TORCH = ("check/", "fix/rewrites/", "fix/support/", "rulebook/", "report/", "rulebook/torch_facts/", "source/")
 """They write or read code that names torch, and run none of it: ``tests/test_house.py``."""
 OTHERS = (

@@ -7,7 +7,6 @@ from report_results import text_of
 
 from breakscan.explanation.breaks import BreakSite, FunctionPart
 from breakscan.explanation.compilations import (
-    CacheUse,
     CompiledFrame,
     CompileTarget,
     GuardLine,
@@ -17,7 +16,7 @@ from breakscan.explanation.compilations import (
 )
 from breakscan.explanation.explanation import Explanation, RankDifference, RankReport, exit_ending
 from breakscan.explanation.exports import Export
-from breakscan.explanation.frames import FrameStatus, UncompiledFrame, UncompiledReason
+from breakscan.explanation.frames import FrameStatus, UncompiledFrame
 from breakscan.explanation.graphs import CudaGraphSkip, Generated, Graph, Kernel, KernelKind, LineStages
 from breakscan.explanation.notices import Notice
 from breakscan.explanation.recompiles import Recompile
@@ -26,7 +25,7 @@ from breakscan.model.findings import ChangeKind, Origin, Place, Severity, Site, 
 from breakscan.model.problem import Caller, Price, Problem, ProblemKind, SharedCode
 from breakscan.model.remedy import Remedy, RemedyKind
 from breakscan.recording.parsers.guards import ParsedGuard
-from breakscan.recording.records import HostCall, StepsProfiled
+from breakscan.recording.records import CacheLooked, HostCall, StepsProfiled
 from breakscan.report.explain import ExplainReport
 from breakscan.report.formats import EXPLAIN
 from breakscan.rulebook.library import load_library
@@ -110,7 +109,7 @@ FRAME = UncompiledFrame(
     origin=Origin.USER,
     status=FrameStatus.EAGER,
     rest_only=False,
-    reason=UncompiledReason("generators are not compiled"),
+    reason="generators are not compiled",
     rule=None,
     gb_type=None,
     gb_id=None,
@@ -127,22 +126,18 @@ OVER_LIMIT = replace(
     FRAME,
     function="Block.forward",
     rule=LIMIT,
-    reason=UncompiledReason(
-        "8 versions of it are compiled, which is the limit (torch._dynamo.config.recompile_limit), so further variants "
-        "run eager"
-    ),
+    reason="8 versions of it are compiled, which is the limit (torch._dynamo.config.recompile_limit), so further "
+    "variants run eager",
     over_limit=True,
 )
 PASSED_OVER = replace(
     FRAME,
     function="empty",
     status=FrameStatus.PASSED_OVER,
-    reason=UncompiledReason("it holds no tensor operation to compile"),
+    reason="it holds no tensor operation to compile",
     price=None,
 )
-FAILED = replace(
-    FRAME, function="bad", status=FrameStatus.RAISED, reason=UncompiledReason("the backend raised"), price=None
-)
+FAILED = replace(FRAME, function="bad", status=FrameStatus.RAISED, reason="the backend raised", price=None)
 
 KERNELS = tuple(
     Kernel(f"{kind.value}_0", kind, 1, ("aten.sin",), (Site("src/model.py", 4, 1, 4, 20),)) for kind in KernelKind
@@ -200,9 +195,9 @@ COMPILE = CompiledFrame(
     guard_count=2,
     guard_seconds=0.0000035,
     caches=(
-        CacheUse("fx_graph", "bypass", "a custom pass"),
-        CacheUse("fx_graph", "miss", None),
-        CacheUse("aotautograd", "miss", "what is stored holds for other sizes: s0 < 32"),
+        CacheLooked("0/0", "fx_graph", "bypass", "a custom pass"),
+        CacheLooked("0/0", "fx_graph", "miss", None),
+        CacheLooked("0/0", "aotautograd", "miss", "what is stored holds for other sizes: s0 < 32"),
     ),
     restarts=("mutated while tracing", "<class 'torch._dynamo.exc.UnspecializeRestartAnalysis'>"),
     failed=None,

@@ -81,7 +81,7 @@ NOT_WRITTEN = {
     Explanation: {"export_problems", "export_rules"},
     graphs.Generated: {"code"},
     breaks.BreakSite: {"disabled", "keeps", "is_whole", "hooked", "is_causal"},
-    frames.UncompiledFrame: {"raised_inside", "fixes_size", "only_compiled"},
+    frames.UncompiledFrame: {"helps", "only_compiled", "quoted"},
     recompiles.Recompile: {"also", "hit_limit", "how", "opened", "passed", "made_by", *FOR_REMEDIES},
     run_totals.StepProfile: {"means"},
     StepsProfiled: {"key"},

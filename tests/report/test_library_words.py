@@ -9,7 +9,7 @@ import pytest
 from breakscan.explanation.context import package_of
 from breakscan.explanation.recompile_remedies import recompile_remedies
 from breakscan.explanation.recompiles import Recompile
-from breakscan.explanation.remedies import Against, break_remedies, frame_remedies, libraries
+from breakscan.explanation.remedies import AGAINST, break_remedies, frame_remedies, libraries
 from breakscan.model.findings import ChangeKind, Holder, Origin, Site
 from breakscan.model.problem import Caller
 from breakscan.model.remedy import NewLine
@@ -64,7 +64,7 @@ def passed_by(path: str, subject: str = "x.shape[0]", **changes: Any) -> Recompi
 
 
 def names(recompile: Recompile) -> list[str]:
-    return [remedy.name for remedy in recompile_remedies([recompile], None)]
+    return [remedy.name for remedy in recompile_remedies([recompile])]
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def names(recompile: Recompile) -> list[str]:
     ],
 )
 def test_what_a_library_passes_is_set_there(path: str, subject: str, words: str) -> None:
-    (remedy,) = recompile_remedies([passed_by(path, subject)], None)
+    (remedy,) = recompile_remedies([passed_by(path, subject)])
     assert words in remedy.text
 
 
@@ -99,14 +99,14 @@ def test_what_other_code_passes(path: str, subject: str, wanted: list[str]) -> N
 
 def test_a_size_that_the_call_names_is_marked() -> None:
     recompile = passed_by("train.py", passed={"x": "batch"})
-    (mark, _) = recompile_remedies([recompile], None)
+    (mark, _) = recompile_remedies([recompile])
     assert mark.write == NewLine("train.py", 41, "torch._dynamo.mark_dynamic(batch, 0)")
 
 
 def test_a_mark_is_not_offered_where_code_behind_a_break_is_compiled_again() -> None:
     head = passed_by("train.py", passed={"x": "batch"})
     behind = passed_by("train.py", "features.shape[0]")
-    assert [remedy.name for remedy in recompile_remedies([head, behind], None)] == ["dynamic", "one-size"]
+    assert [remedy.name for remedy in recompile_remedies([head, behind])] == ["dynamic", "one-size"]
 
 
 def test_a_size_that_no_version_leaves_open_is_not_marked() -> None:
@@ -128,7 +128,7 @@ def test_what_the_code_of_a_library_brings_about_is_no_work_of_its_user() -> Non
         passed_by(LOOP), site=Site(f"{INSTALLED}/layers/deep.py", 5, 1, 5, 9), origin=Origin.LIBRARY, opened=False
     )
     assert names(inside) == ["code-of-library"]
-    assert [remedy.name for remedy in recompile_remedies([inside, inside], None)] == ["part-without-library"]
+    assert [remedy.name for remedy in recompile_remedies([inside, inside])] == ["part-without-library"]
     lightning = Site(f"{INSTALLED}/lightning/pytorch/core/module.py", 386, 5, 386, 8)
     assert names(replace(made.RECOMPILE, site=lightning, origin=Origin.LIBRARY)) == ["library-lightning"]
 
@@ -153,5 +153,5 @@ def test_each_entry_of_the_table_can_be_said() -> None:
     for package, entries in libraries().items():
         for entry in entries:
             assert set(entry) <= {"against", "within", "of", "dimension", "advice"}, package
-            assert entry["against"] in {against.value for against in Against}, package
+            assert entry["against"] in AGAINST, package
             assert entry["against"] == "size" or not {"of", "dimension"} & set(entry), package

@@ -29,11 +29,17 @@ def test_a_lost_function_is_the_same_for_all() -> None:
     run = told()
     assert {"".join(one.functions) for one in run.problems if one.is_lost} == LOST
     (gate,) = unmet(Gates(max_breaks=0), run)
-    assert gate.found == len({made.FRAME.site, made.OVER_LIMIT.site, made.FAILED.site})
+    assert len({made.FRAME.site, made.OVER_LIMIT.site, made.FAILED.site}) == 1
+    assert " is not met: 1 break site at " in gate
     assert {one.function for one in known_breaks(run, "/")} == LOST
     text = "\n".join(objections(run, breaks=0, recompiles=None))
     for name in LOST:
         assert f"{name} " in text
+
+
+def test_all_names_what_no_rule_explains() -> None:
+    run = told(breaks=(replace(made.BREAK, rule=None, gb_id=None),), frames=())
+    assert unmet(Gates(fail_on=selectors(["all"], load_library())), run)
 
 
 def test_torchs_own_functions_do_not_count() -> None:
@@ -78,7 +84,9 @@ def test_what_the_compiler_does_not_report_is_counted_where_it_is_asked_for() ->
     run = told(around=(made.PLAIN_CALLS,), frames=())
     assert not unmet(Gates(max_breaks=0, max_recompiles=0, max_eager_calls=0), replace(run, recompiles=()))
     (gate,) = unmet(Gates(fail_on=selectors(["plain-calls"], load_library())), run)
-    assert gate.sites == (made.PLAIN_CALLS.site,)
+    assert gate.endswith(
+        f" at {made.PLAIN_CALLS.site.path}:{made.PLAIN_CALLS.site.line}:{made.PLAIN_CALLS.site.column}"
+    )
     assert [(one.type, one.count) for one in known_breaks(run, "/")] == [("plain-calls", 1)]
     assert explain_object(run)["summary"]["around"] == 1
     changed = compare(explain_object(told(frames=())), explain_object(run))

@@ -87,7 +87,6 @@ def rules_recorded(example: Example, folder: Path) -> set[str]:
         outcome=ProgramExit(0, 1.0),
         rules=load_library(),
         show=str,
-        torch_imported=True,
         files=SourceFiles.trusted(),
     )
     found = (*explanation.breaks, *explanation.recompiles, *explanation.frames)

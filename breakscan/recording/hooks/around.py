@@ -243,13 +243,13 @@ class LateHook(Hook):
         if handle is None:
             self._removed(module.id)
         elif (compiles := self._inside.get(module)) and config.skip_nnmodule_hook_guards:
-            runs = self.hooks.of(RunHook).meter.runs_of(compiles)
+            runs = self.hooks.of(RunHook).runs_of(compiles)
             seen = LateHookSeen(name_of(module), name_of(hook), calling_stack(sys._getframe(1)), runs)
             self._late[handle.id] = compiles, seen
 
     def _removed(self, *numbers: int) -> None:
         for compiles, seen in filter(None, (self._late.pop(number, None) for number in numbers)):
-            if runs := max(0, self.hooks.of(RunHook).meter.runs_of(compiles) - seen.runs):
+            if runs := max(0, self.hooks.of(RunHook).runs_of(compiles) - seen.runs):
                 self.hooks.write(replace(seen, runs=runs))
 
 

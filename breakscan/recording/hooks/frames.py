@@ -4,7 +4,7 @@ frame that it was asked to compile and did not."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import CodeType
 from typing import Any
 
@@ -63,30 +63,6 @@ def raised_break_record(frame: Code, error: Exception, *, raised: bool) -> Break
     )
 
 
-@dataclass(frozen=True, slots=True)
-class FrameOutcome:
-    """A frame's code, the exception by which it fell to eager, the reason of a silent skip, and what converted it."""
-
-    code: CodeType
-    error: Exception | None
-    skip_reason: str | None
-    converter: Any
-
-    @property
-    def raised(self) -> bool:
-        """Return whether the exception goes on to the user's code, as ``ConvertFrame.__call__`` and
-        ``fullgraph=True`` decide it."""
-        from torch._dynamo import config
-
-        if self.error is None:
-            return False
-        if getattr(self.converter, "_one_graph", False):
-            return True
-        if getattr(getattr(self.converter, "_box", None), "error_on_graph_break", False):
-            return True
-        return not (_is_break(self.error) or config.suppress_errors)
-
-
 class BytecodeHook(Hook):
     """Records the bytecode that Dynamo made of a function."""
 
@@ -111,49 +87,63 @@ class FrameHook(Hook):
     def wrap(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
         return watched_conversion(original, self.guarded(self._record))
 
-    def _record(self, outcome: FrameOutcome) -> None:
-        self.hooks.of(RunHook).meter.compiled()
+    def _record(self, code: CodeType, error: Exception | str, converter: Any) -> None:
+        self.hooks.of(RunHook).compiled()
         if self.name in self.hooks.failed:
             # From the first failure on, the trace reports frames.
             return
-        if outcome.error is None:
-            self.hooks.of(SkipHook).record(outcome.code, outcome.skip_reason or "")
+        if isinstance(error, str):
+            self.hooks.of(SkipHook).record(code, error)
             return
-        limit = exceeds_limit(str(outcome.error)) or exceeds_limit(str(outcome.error.__cause__))
-        if outcome.raised and _is_break(outcome.error) and not limit:
-            self.hooks.write(raised_break_record(code_of(outcome.code), outcome.error, raised=True))
+        frame, raised = code_of(code), _reaches_the_user(error, converter)
+        limit = exceeds_limit(str(error)) or exceeds_limit(str(error.__cause__))
+        if raised and _is_break(error) and not limit:
+            self.hooks.write(raised_break_record(frame, error, raised=True))
         self.hooks.write(
             FrameEnded(
-                frame=code_of(outcome.code),
-                error=type(outcome.error).__name__,
-                text=str(outcome.error),
-                stack=self.hooks.of(GraphHook).failed_at(outcome.error)
-                or stack_of(getattr(outcome.error, "real_stack", None)),
-                raised=outcome.raised,
+                frame=frame,
+                error=type(error).__name__,
+                text=str(error),
+                stack=self.hooks.of(GraphHook).failed_at(error) or stack_of(getattr(error, "real_stack", None)),
+                raised=raised,
                 limit=limit,
                 set_aside=self.hooks.of(FullgraphHook).would_raise(),
-                compilers=_is_compilers(outcome.error),
+                compilers=_is_compilers(error),
             )
         )
-        if limit and (forbidden := self.hooks.merged.past_limit(code_of(outcome.code))):
+        if limit and (forbidden := self.hooks.merged.past_limit(frame)):
             self.hooks.write(forbidden)
             newest = forbidden.guards[0].text if forbidden.guards else ""
-            self.hooks.of(RunHook).meter.watched[outcome.code] = watched_source(newest) or ""
+            self.hooks.of(RunHook).watched[code] = watched_source(newest) or ""
 
 
-def watched_conversion(original: Callable[..., Any], sink: Callable[[FrameOutcome], object]) -> Callable[..., Any]:
-    """The function that converts frames; ``sink`` gets those that end uncompiled."""
+def _reaches_the_user(error: Exception, converter: Any) -> bool:
+    """Return whether an exception goes on to the user's code, as ``ConvertFrame.__call__`` and ``fullgraph=True``
+    decide it."""
+    from torch._dynamo import config
+
+    box = getattr(converter, "_box", None)
+    if getattr(converter, "_one_graph", False) or getattr(box, "error_on_graph_break", False):
+        return True
+    return not (_is_break(error) or config.suppress_errors)
+
+
+def watched_conversion(
+    original: Callable[..., Any], sink: Callable[[CodeType, Exception | str, Any], object]
+) -> Callable[..., Any]:
+    """The function that converts frames; ``sink`` gets the code of those that end uncompiled, with the exception or the
+    reason of a silent skip, and what converts them."""
 
     def call(self: Any, frame: Any, *args: Any, skip: int = 0, **kwargs: Any) -> Any:
         try:
             # There is now one more Python frame between Dynamo and the user's.
             result = original(self, frame, *args, skip=skip + 1, **kwargs)
         except Exception as error:
-            sink(FrameOutcome(frame.f_code, error, None, self))
+            sink(frame.f_code, error, self)
             leave_no_trace(error)
             raise
         if getattr(result, "guarded_code", None) is None:
-            sink(FrameOutcome(frame.f_code, None, getattr(result, "skip_reason", None), self))
+            sink(frame.f_code, getattr(result, "skip_reason", None) or "", self)
         return result
 
     return call

@@ -74,8 +74,8 @@ class GraphHook(Hook):
         stored, and has to be what the backend made."""
         import torch
 
-        meter = self.hooks.of(RunHook).meter
-        meter.compiled()
+        runs = self.hooks.of(RunHook)
+        runs.compiled()
         devices = list(dict.fromkeys(value.device for value in inputs if isinstance(value, torch.Tensor)))
         # A tensor lies there, so CUDA is initialised: asking for the name starts nothing.
         names = [f"{one} ({torch.cuda.get_device_name(one)})" if one.type == "cuda" else str(one) for one in devices]
@@ -103,7 +103,7 @@ class GraphHook(Hook):
         if output.export or getattr(output, "package", None) is not None:
             return None
         cuda = next((device for device in devices if device.type == "cuda"), None)
-        return meter.graph(_as_dynamo_calls_it(compiled), number, bool(ended_by), cuda, record.compile_id)
+        return runs.graph(_as_dynamo_calls_it(compiled), number, bool(ended_by), cuda, record.compile_id)
 
 
 class BackwardLineHook(Hook):

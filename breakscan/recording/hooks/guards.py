@@ -20,6 +20,7 @@ from breakscan.recording.hooks.hook import (
     code_of,
     current_compile_id,
     frame_above_dynamo,
+    held_by,
     names_stored_after_break,
     stack_above_dynamo,
     stack_of,
@@ -96,7 +97,7 @@ class RecompileHook(Hook):
             stack=stack_above_dynamo(),
             objects=self.hooks.of(GuardHook).objects.of(frame.f_locals),
             stored_as=names_stored_after_break(frame.f_code),
-            runs=self.hooks.of(RunHook).meter.runs,
+            runs=self.hooks.of(RunHook).runs,
         )
         self.hooks.merged.saw_recompile(record)
 
@@ -247,7 +248,8 @@ class _Scope:
         variables = {name: one for name, one in known.items() if not name.startswith("___")}
         yield from (f"L['{name}']" for name, one in variables.items() if one is value)
         for name, one in variables.items():
-            yield from (f"L['{name}'].{attribute}" for attribute, of in _attributes(one).items() if of is value)
+            held = (item for part in held_by(one) for item in part.items())
+            yield from (f"L['{name}'].{attribute}" for attribute, of in held if of is value)
 
     def lacking(self, owner: str | None, holder: str | None, name: str | None) -> tuple[str, str | None] | None:
         """The guard of the attribute that an object lacks, as torch writes one of its presence, and what it was."""
@@ -306,19 +308,6 @@ class _Scope:
             except Exception:
                 # What the value of then has, the one of now may lack.
                 continue
-
-
-def _attributes(value: object) -> dict[str, Any]:
-    """The attributes that an object holds, and the modules in it; none where code of the program would run to get
-    them."""
-    if any(isinstance(vars(kind).get("__dict__"), property) for kind in type(value).__mro__):
-        return {}
-    try:
-        held = object.__getattribute__(value, "__dict__")
-    except AttributeError:
-        return {}
-    modules = held.get("_modules")
-    return {**held, **modules} if type(modules) is dict else dict(held)
 
 
 def _answers_itself(kind: type) -> bool:

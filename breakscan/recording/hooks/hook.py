@@ -119,6 +119,19 @@ def _cut(text: str) -> str:
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 
+def held_by(value: object) -> list[dict[str, Any]]:
+    """The attributes that an object itself holds, and of a module its parameters, buffers and modules; none where code
+    of the program would run to get them."""
+    if any(isinstance(vars(kind).get("__dict__"), property) for kind in type(value).__mro__):
+        return []
+    try:
+        held = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return []
+    parts = [held, *(held.get(key) for key in ("_parameters", "_buffers", "_modules"))] if type(held) is dict else []
+    return [part for part in parts if isinstance(part, dict)]
+
+
 class ObjectNumbers:
     """Numbers for objects that keep a state: modules, parameters, those of classes of the program.  None is kept
     alive."""

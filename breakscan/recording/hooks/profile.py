@@ -20,7 +20,7 @@ from typing import Any
 from breakscan.recording.hooks.hook import Hook, Hooks
 from breakscan.recording.hooks.run_tallies import CallTally
 from breakscan.recording.hooks.runs import RunHook
-from breakscan.recording.records import HostCall, StepsProfiled
+from breakscan.recording.records import HostCall, StepsProfiled, time_covered
 
 STEPS = 5
 """Steps that are profiled, after one in which the profiler starts up."""
@@ -61,7 +61,7 @@ class ProfileHook(Hook):
     @contextmanager
     def installed(self) -> Iterator[bool]:
         with super().installed() as works:
-            self.hooks.of(RunHook).meter.profile = self.guarded(self._call) if works else None
+            self.hooks.of(RunHook).profile = self.guarded(self._call) if works else None
             yield works
 
     def before(self, *_: Any, **__: Any) -> None:
@@ -72,7 +72,7 @@ class ProfileHook(Hook):
     def _call(self, tally: CallTally) -> None:
         """A call begins."""
         now, key = time.perf_counter(), (threading.get_ident(), tally.key)
-        compilations = self.hooks.of(RunHook).meter.compilations
+        compilations = self.hooks.of(RunHook).compilations
         known = self._calls.get(key)
         if known is None or known.compilations != compilations:
             if self._of == key:
@@ -97,9 +97,9 @@ class ProfileHook(Hook):
         import torch
         from torch.profiler import ProfilerActivity, profile
 
-        meter = self.hooks.of(RunHook).meter
+        runs = self.hooks.of(RunHook)
         if torch.autograd.profiler._is_profiler_enabled or not self._left:
-            meter.profile = None
+            runs.profile = None
             return
         activities = [ProfilerActivity.CPU]
         if _wait_for_device():
@@ -119,7 +119,7 @@ class ProfileHook(Hook):
 
     def ended(self) -> None:
         """Ends the profile, and writes what the whole steps in it say."""
-        self.hooks.of(RunHook).meter.profile = None
+        self.hooks.of(RunHook).profile = None
         profiler, of, self._profiler, self._of = self._profiler, self._of, None, None
         if profiler is None or of is None:
             return
@@ -207,7 +207,7 @@ def steps_profiled(
         eager=times["eager"] / each,
         entering=times["entering"] / each,
         waiting=times["waiting"] / each,
-        device=_union(kernels) / each if kernels else None,
+        device=time_covered(kernels) / each if kernels else None,
         calls=tuple(HostCall(name, len(took) / steps, sum(took) / each) for name, took in costly),
     )
 
@@ -236,12 +236,3 @@ def _part(name: str, around: str) -> str:
         return "entering"
     # The rest are ranges that the program, or torch for it, has named, with Python in them.
     return "eager" if "::" in name or _OF_RUNTIME.fullmatch(name) else ""
-
-
-def _union(spans: Iterable[tuple[float, float]]) -> float:
-    """The time in which at least one of the spans lasts."""
-    total, until = 0.0, 0.0
-    for start, end in sorted(spans):
-        total += max(0.0, end - max(start, until))
-        until = max(until, end)
-    return total

@@ -20,7 +20,7 @@ from typing import Any
 from breakscan.recording.hooks.hook import Hook, Hooks, calling_stack, value_in_words
 from breakscan.recording.hooks.run_tallies import KEPT, CallTally, DeviceTime, GraphTally, Threads, ThreadState
 from breakscan.recording.parsers.guards import readable
-from breakscan.recording.records import DEFAULT_STANCE, DISPATCH_MODE, GraphRaised, Record
+from breakscan.recording.records import DEFAULT_STANCE, DISPATCH_MODE, GraphRaised
 
 Run = Callable[..., Any]
 LONGEST_ERROR = 2000
@@ -32,28 +32,36 @@ _STALE = 4
 _WRITING = 200
 """Writing takes no more than one part in so many of the time."""
 
-_meters: weakref.WeakSet[RunMeter] = weakref.WeakSet()
+_counting: weakref.WeakSet[RunHook] = weakref.WeakSet()
 
 
-class RunMeter:
-    """Counts and times what runs in this process, and hands records of it to ``write``.
+class RunHook(Hook):
+    """Counts and times what runs, and records it: at a call's end now and then, and when the recording ends, or the
+    process.
 
-    Nothing is counted unless ``is_on``.  ``due`` is the time from which on the end of a call calls ``write_again``;
-    ``profile`` is called where a call begins, if steps are to be profiled.  What is called while the program runs goes
-    through ``guarded``, which keeps what it raises off the program.  Counts are not locked: where threads run one graph
-    at once, a run may be lost.
+    Nothing is counted unless it is installed.  ``due`` is the time from which on the end of a call calls
+    ``write_again``; ``profile`` is called where a call begins, if steps are to be profiled.  Counts are not locked:
+    where threads run one graph at once, a run may be lost.
     """
 
-    def __init__(self, write: Callable[[Record], None], guarded: Callable[[Run], Run] = lambda run: run) -> None:
-        self.is_on = False
-        self.raised = guarded(self._raised)
-        self.write_again = guarded(self._write_again)
+    name = "runs"
+    without = "what calls of compiled code cost is missing"
+    needs = ("torch._dynamo.eval_frame:_TorchDynamoContext.__init__",)
+    reads = ("torch._dynamo.eval_frame:DisableContext.__call__", "torch._functorch.aot_autograd:_boxed_call")
+    during_exports = True
+
+    def __init__(self, hooks: Hooks) -> None:
+        super().__init__(hooks)
+        self._is_on = False
+        self.key_of = self.guarded(self._key_of)
+        self.graph_raised = self.guarded(self._graph_raised)
+        self.write_again = self.guarded(self._write_again)
+        self._write = self.guarded(hooks.write)
         self._states: list[weakref.ref[ThreadState]] = []
         self.threads = Threads(self._states)
         self.device = DeviceTime(self.threads)
         self.watched: dict[CodeType, str] = {}
         """Functions past the limit of recompiles, each with the expression for which it has too many versions."""
-        self._write = write
         self.due = 0.0
         self.compilations = 0
         self.profile: Callable[[CallTally], object] | None = None
@@ -61,35 +69,44 @@ class RunMeter:
         self._graphs: list[GraphTally] = []
         self._calls: list[CallTally] = []
         self._failed: set[object] = set()
-        _meters.add(self)
+        _counting.add(self)
+
+    @contextmanager
+    def installed(self) -> Iterator[bool]:
+        from torch._dynamo import eval_frame
+
+        constructor = getattr(getattr(eval_frame, "_TorchDynamoContext", None), "__init__", None)
+        self._is_on = True
+        with super().installed():
+            yield isinstance(constructor, FunctionType) and "enter_exit_hooks" in constructor.__code__.co_names
 
     def graph(self, compiled: Run, number: int, broke: bool, device: Any = None, compile_id: str | None = None) -> Run:
         """Does what ``compiled`` does, and times it; also on ``device``, where it is a CUDA device."""
-        if not self.is_on:
+        if not self._is_on:
             return compiled
         tally = GraphTally(number, broke, compile_id)
         self._graphs.append(tally)
         run = _disguised(_timed(compiled, tally, self), compiled)
         return run if device is None else _disguised(self.device.timed(run, tally, device), compiled)
 
-    def calls(self, context: Any) -> int | None:
+    def _key_of(self, context: Any) -> int | None:
         """Times the calls of what ``context``, one of ``torch.compile``, compiles.  Returns the key of the context."""
-        if not self.is_on:
+        if not self._is_on:
             return None
         for hook in context.enter_exit_hooks:
-            if getattr(hook, "meter", None) is self:
+            if getattr(hook, "of", None) is self:
                 return hook.key  # type: ignore[no-any-return]
         tally = CallTally(len(self._calls))
         self._calls.append(tally)
         enter: Any = _entered(tally, self)
-        enter.meter, enter.key = self, tally.key
+        enter.of, enter.key = self, tally.key
         context.enter_exit_hooks.append(enter)
         return tally.key
 
     @property
     def runs(self) -> int | None:
         """The number of runs of graphs until now; None if they are not counted."""
-        return sum(tally.runs for tally in self._graphs) if self.is_on else None
+        return sum(tally.runs for tally in self._graphs) if self._is_on else None
 
     def runs_of(self, compile_ids: Collection[str | None]) -> int:
         return sum(tally.runs for tally in self._graphs if tally.compile_id in compile_ids)
@@ -102,7 +119,7 @@ class RunMeter:
                 state.steady = False
                 state.last = state.device_gap = state.device_call = None
 
-    def _raised(self, number: int | None, error: BaseException) -> None:
+    def _graph_raised(self, number: int | None, error: BaseException) -> None:
         """A graph raised, or a backward, other than by what ends a program: each is recorded once."""
         stack = calling_stack(sys._getframe(1))
         key = stack if number is None else number
@@ -117,10 +134,10 @@ class RunMeter:
         self._since = self._since or now
         # Set first: a disk that is full is not asked again at each call.
         self.due = now + max(_SHORTEST, (now - self._since) / _STALE)
-        self.write()
+        self.ended()
         self.due = max(self.due, now + _WRITING * (perf_counter() - began))
 
-    def write(self) -> None:
+    def ended(self) -> None:
         self.device.read()
         for tally in self._tallies():
             for record in tally.records():
@@ -139,33 +156,6 @@ class RunMeter:
         return [*self._graphs, *self._calls]
 
 
-class RunHook(Hook):
-    """Records what ran: at a call's end now and then, and when the recording ends, or the process."""
-
-    name = "runs"
-    without = "what calls of compiled code cost is missing"
-    needs = ("torch._dynamo.eval_frame:_TorchDynamoContext.__init__",)
-    reads = ("torch._dynamo.eval_frame:DisableContext.__call__", "torch._functorch.aot_autograd:_boxed_call")
-    during_exports = True
-
-    def __init__(self, hooks: Hooks) -> None:
-        super().__init__(hooks)
-        self.meter = RunMeter(self.guarded(hooks.write), self.guarded)
-        self.key_of = self.guarded(self.meter.calls)
-
-    @contextmanager
-    def installed(self) -> Iterator[bool]:
-        from torch._dynamo import eval_frame
-
-        constructor = getattr(getattr(eval_frame, "_TorchDynamoContext", None), "__init__", None)
-        self.meter.is_on = True
-        with super().installed():
-            yield isinstance(constructor, FunctionType) and "enter_exit_hooks" in constructor.__code__.co_names
-
-    def ended(self) -> None:
-        self.meter.write()
-
-
 class BackwardHook(Hook):
     """Records where the backward of compiled code raises: autograd calls it, and not what Dynamo made."""
 
@@ -178,7 +168,7 @@ class BackwardHook(Hook):
     def raised(self, error: Exception) -> None:
         ran = ((frame.f_code.co_name, _module_of(frame)) for frame in _frames_to(error))
         if any(name == _BACKWARD and module.startswith(_COMPILERS) for name, module in ran):
-            self.hooks.of(RunHook).meter.raised(None, error)
+            self.hooks.of(RunHook).graph_raised(None, error)
 
 
 _BACKWARD = "backward"
@@ -206,7 +196,7 @@ def _is_compilers(error: BaseException) -> bool:
 
 
 class StanceHook(Hook):
-    """Records the stance of ``torch.compiler.set_stance`` under which calls ran eager: the meter reads it."""
+    """Records the stance of ``torch.compiler.set_stance`` under which calls ran eager: :class:`RunHook` reads it."""
 
     name = "stance"
     without = "calls that ran eager under torch.compiler.set_stance are missing"
@@ -226,9 +216,9 @@ def current_stance() -> str:
     return getattr(getattr(eval_frame, "_stance", None), "stance", DEFAULT_STANCE)
 
 
-def _timed(compiled: Run, tally: GraphTally, meter: RunMeter) -> Run:
+def _timed(compiled: Run, tally: GraphTally, hook: RunHook) -> Run:
     # Runs as often as the graph does: everything is a local or one attribute away.
-    threads = meter.threads
+    threads = hook.threads
     clock = perf_counter
     newest = KEPT - 1
 
@@ -248,7 +238,7 @@ def _timed(compiled: Run, tally: GraphTally, meter: RunMeter) -> Run:
         try:
             result = compiled(*args, **kwargs)
         except BaseException as error:
-            meter.raised(tally.number, error)
+            hook.graph_raised(tally.number, error)
             # The traceback of the user's program does not show this frame.
             error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
             raise
@@ -265,8 +255,8 @@ def _timed(compiled: Run, tally: GraphTally, meter: RunMeter) -> Run:
     return run
 
 
-def _entered(tally: CallTally, meter: RunMeter) -> Callable[[], Callable[[], None]]:
-    threads = meter.threads
+def _entered(tally: CallTally, hook: RunHook) -> Callable[[], Callable[[], None]]:
+    threads = hook.threads
     clock = perf_counter
     exc_info = sys.exc_info
     newest = KEPT - 1
@@ -299,11 +289,11 @@ def _entered(tally: CallTally, meter: RunMeter) -> Callable[[], Callable[[], Non
                 if last is None:
                     _ran_eager(tally, state.past_limit)
         if state.device_gap is not None:
-            meter.device.close_gap(state, last)
+            hook.device.close_gap(state, last)
         if state.device_call is not None:
-            meter.device.end_call(state, tally)
-        if ended >= meter.due:
-            meter.write_again(ended)
+            hook.device.end_call(state, tally)
+        if ended >= hook.due:
+            hook.write_again(ended)
 
     def enter() -> Callable[[], None]:
         state = threads.state
@@ -313,11 +303,11 @@ def _entered(tally: CallTally, meter: RunMeter) -> Callable[[], Callable[[], Non
             state.last = state.device_gap = state.device_call = None
             state.graph_seconds = state.gap_seconds = 0.0
             state.steady = True
-            state.past_limit = _value_past_limit(sys._getframe(1), meter.watched) if meter.watched else None
-            if meter.profile is not None:
-                meter.profile(tally)
+            state.past_limit = _value_past_limit(sys._getframe(1), hook.watched) if hook.watched else None
+            if hook.profile is not None:
+                hook.profile(tally)
             if tally.to_time:
-                meter.device.begin_call(state, tally)
+                hook.device.begin_call(state, tally)
             state.began = clock()
         return leave
 
@@ -385,4 +375,4 @@ def _disguised(run: Any, compiled: Any) -> Run:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=lambda: [*map(RunMeter.forked, list(_meters))])
+    os.register_at_fork(after_in_child=lambda: [*map(RunHook.forked, list(_counting))])

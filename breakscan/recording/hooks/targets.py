@@ -110,19 +110,19 @@ class TargetHook(Hook):
 
     def before(self, context: Any, fn: Any, *_: Any, **__: Any) -> None:
         subject, compiler = _what_it_stands_for(fn), _compiler_of(context)
+        key = self.hooks.of(RunHook).key_of(context)
         record = CompileCalled(
             target=name_of(subject),
             code=_code(_function(subject)),
             stack=calling_stack(sys._getframe(1)),
-            key=id(context.callback),
+            key=id(context.callback) if key is None else key,
             backend=getattr(compiler, "compiler_name", None) or getattr(compiler, "__name__", None),
             fullgraph=bool(getattr(context, "fullgraph", False)) or self.hooks.of(FullgraphHook).concerns(context),
             settings=_settings_of(compiler),
         )
         if record.code:
             self.codes.add(record.code)
-        key = self.hooks.of(RunHook).key_of(context)
-        self.hooks.write(record if key is None else replace(record, key=key))
+        self.hooks.write(record)
 
 
 class SkipHook(Hook):

@@ -41,7 +41,7 @@ class TraceHook(Hook):
             return
         for said in trace_records(metadata, payload, time.perf_counter(), _file_name, stack_above_dynamo):
             if isinstance(said, CompileStarted | CompileTimed):
-                hooks.of(RunHook).meter.compiled()
+                hooks.of(RunHook).compiled()
             for record in hooks.merged.records(said, metadata):
                 hooks.write(record)
             if isinstance(said, CompileTimed):

@@ -22,7 +22,7 @@ from typing import Any
 
 from breakscan.model.observations import TENSOR, Range, TensorSeen, ValueSeen, joined_names
 from breakscan.recording.hooks.around import PlainCallHook
-from breakscan.recording.hooks.hook import OURS, Hook, Hooks, code_of, current_compile_id
+from breakscan.recording.hooks.hook import OURS, Hook, Hooks, code_of, current_compile_id, held_by
 from breakscan.recording.parsers.frames import is_resumed
 from breakscan.recording.records import Code, FileSeen, LibrarySeen, Record, ValuesMet, ValuesSeen
 from breakscan.source.regular_files import content_digest, read_regular_file
@@ -135,7 +135,6 @@ FEWEST_VALUES = 8
 """The least share of a name, however many there are."""
 
 _UNDESCRIBED = ValueSeen(())
-_HELD_BY_MODULES = ("_parameters", "_buffers", "_modules")
 
 
 def described(values: Mapping[str, Any], names: Collection[str], *, are_trackers: bool) -> dict[str, ValueSeen]:
@@ -241,13 +240,7 @@ class _Describer:
 def _attributes(value: Any, names: Iterable[str]) -> Iterator[tuple[str, Any]]:
     """The attributes of these names that an object itself holds, parameters, buffers and modules of a module among
     them."""
-    try:
-        held = object.__getattribute__(value, "__dict__")
-    except AttributeError:
-        return
-    if type(held) is not dict:
-        return
-    parts = [held, *(part for key in _HELD_BY_MODULES if isinstance(part := held.get(key), dict))]
+    parts = held_by(value)
     for name in names:
         for part in parts:
             if dict.__contains__(part, name):

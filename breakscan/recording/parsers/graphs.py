@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from breakscan.recording.records import AutogradGraph, AutogradNode, CodeLine, GraphNode, StackFrame
 
@@ -118,23 +117,12 @@ def _left_out(found: re.Match[str]) -> str:
 _BYPASSED = re.compile(
     r"Unsupported call_function .*?Function module: (?P<module>\S+),\s*Function name: (?P<name>\S+)", re.S
 )
-_AUTOGRAD_FUNCTION = "autograd_function_apply"
+AUTOGRAD_FUNCTION = "autograd_function_apply"
 
 
-@dataclass(frozen=True, slots=True)
-class CacheBypass:
-    """The reason for which a cache stores nothing: a ``function`` that the graph calls, else torch's ``clause``."""
-
-    clause: str
-    function: str | None
-
-    @property
-    def is_autograd_function(self) -> bool:
-        return self.function == _AUTOGRAD_FUNCTION
-
-
-def cache_bypass(reason: str) -> CacheBypass:
+def cannot_be_stored(reason: str) -> str | None:
+    """The function that a graph calls because of which a cache does not store it, if the reason names one."""
     found = _BYPASSED.search(reason)
-    name = found["name"] if found else None
-    function = f"{found['module']}.{name}" if found and name != _AUTOGRAD_FUNCTION else name
-    return CacheBypass(" ".join(reason.partition(". ")[0].split()), function)
+    if found is None or found["name"] == AUTOGRAD_FUNCTION:
+        return found and found["name"]
+    return f"{found['module']}.{found['name']}"

@@ -30,7 +30,7 @@ def objections(explanation: Explanation, breaks: int, recompiles: int | None) ->
         found.append(f"{counted(len(explanation.recompiles), 'recompile')}{allowed}:")
         found += [_block_of(one) for one in problems if one.kind is ProblemKind.RECOMPILES]
     if not found and not explanation.graphs:
-        reasons = [f"{frame.function}: {frame.reason.text}" for frame in explanation.frames]
+        reasons = [f"{frame.function}: {frame.reason}" for frame in explanation.frames]
         found.append(_block("Nothing was compiled.", *map(sentence, reasons)))
     return found
 

@@ -15,7 +15,7 @@ from breakscan import __version__
 from breakscan.explanation.breaks import BreakSite, FunctionPart, break_page
 from breakscan.explanation.compilations import CompiledFrame, compile_time, restarts_in_words
 from breakscan.explanation.explanation import Explanation, RankEnding
-from breakscan.explanation.frames import UncompiledFrame, UncompiledReason
+from breakscan.explanation.frames import UncompiledFrame
 from breakscan.explanation.graphs import Generated
 from breakscan.explanation.notices import Notice
 from breakscan.explanation.prices import run_costs
@@ -25,7 +25,7 @@ from breakscan.explanation.run_totals import Calls
 from breakscan.model.problem import Price, Problem, ProblemKind
 from breakscan.model.remedy import Remedy, remedies_in_words
 from breakscan.recording.parsers.guards import ParsedGuard
-from breakscan.recording.records import StepsProfiled
+from breakscan.recording.records import CacheLooked, StepsProfiled
 from breakscan.report.explain import ExplainReport
 from breakscan.rulebook.document import Rule
 
@@ -33,7 +33,6 @@ SCHEMA = 2
 _DIGITS = 7
 """Decimal places of times in seconds: a tenth of a microsecond is less than any clock here can measure."""
 WORDS: Mapping[type, Callable[[Any], str]] = {
-    UncompiledReason: attrgetter("text"),
     RankEnding: attrgetter("words"),
     Notice: attrgetter("text"),
     ParsedGuard: attrgetter("demand"),
@@ -60,8 +59,9 @@ _LEFT_OUT: Mapping[type, tuple[str, ...]] = {
     Generated: ("code",),
     Problem: ("stack", "price", "page"),
     BreakSite: ("remedies", "disabled", "keeps", "is_whole", "hooked", "is_causal"),
-    UncompiledFrame: ("hints", "raised_inside", "fixes_size", "only_compiled"),
+    UncompiledFrame: ("hints", "helps", "only_compiled", "quoted"),
     StepsProfiled: ("key",),
+    CacheLooked: ("compile_id", "guards"),
     Recompile: ("also", "objects", "shared", "hit_limit", "how", "opened", "passed", "made_by", "runs", *FOR_REMEDIES),
 }
 """Fields that have no key.  Generated code takes hundreds of kilobytes a graph; breaks and frames have the others, and

@@ -71,7 +71,7 @@ class _Writer:
     def section(self, section: Section, most: int | None) -> None:
         """At most so many entries, unless only a few more are left."""
         self.console.print()
-        self.console.print(Text(section.heading, "bold underline"))
+        self.console.print(Text(section.topic.value, "bold underline"))
         shown = section.problems if len(section.problems) <= MANY else section.problems[:most]
         for problem in shown:
             self.problem(problem)

@@ -251,7 +251,7 @@ def _table(section: Section) -> str:
     rows = map(_row, problems[:MOST_ROWS])
     body = "".join(f"<tr>{''.join(f'<td>{escaped(cell)}' for cell in row)}" for row in rows)
     rest = f"<p>{len(problems) - MOST_ROWS} more are shown with scripts only.</p>" if len(problems) > MOST_ROWS else ""
-    return f"<h2>{section.heading}</h2><table><tr><th>Where<th>What<th>Why<th>Instead{body}</table>{rest}"
+    return f"<h2>{section.topic.value}</h2><table><tr><th>Where<th>What<th>Why<th>Instead{body}</table>{rest}"
 
 
 def _row(problem: Problem) -> tuple[str, ...]:
