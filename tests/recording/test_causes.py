@@ -159,22 +159,6 @@ for size in {sizes}:
     assert remedies_of(report) == (["apart", "one-size"] if sizes[0] == 1 else ["apart"])
 
 
-def test_a_tensor_as_an_index_is_told(folder: Folder) -> None:
-    text = """
-@torch.compile(backend="eager")
-def f(x, t):
-    return x * TABLE
-
-table = torch.arange(10.0)
-for t in (3, 4, 5):
-    f(torch.ones(2), torch.tensor(t))
-"""
-    report = report_of(folder, text.replace("TABLE", "table[t]"))
-    assert [r["subject"] for r in report["recompiles"]] == ["t.item()"] * 2
-    assert remedies_of(report) == ["index-select"]
-    assert not report_of(folder, text.replace("TABLE", "table.index_select(0, t.reshape(1))"))["recompiles"]
-
-
 def test_the_recorders_own_frames_are_left_out(zoo: Zoo, report: Any) -> None:
     """Dynamo meets the recorder's functions where torch works for compiled code."""
 
@@ -399,29 +383,6 @@ for size in (4, 1):
     assert names["cache.key.shape[0]"][0] == "fixed-size"
     assert names["len(seen)"] == ["written-outside"]
     assert names["x.shape[0]"] == ["apart", "unbacked"]
-
-
-def test_parameters_that_are_frozen_in_stages_have_a_version_for_each(folder: Folder) -> None:
-    report = report_of(
-        folder,
-        """
-net = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Linear(3, 3))
-compiled = torch.compile(net, backend="eager")
-
-def stage(frozen):
-    for parameter in net[0].parameters():
-        parameter.requires_grad = not frozen  # here
-    compiled(torch.ones(2, 3))
-
-stage(True)
-stage(False)
-stage(True)
-""",
-    )
-    (problem,) = (one for one in report["problems"] if one["kind"] == "recompiles")
-    assert {one["subject"].rpartition(".")[2] for one in problem["changes"]} == {"requires_grad"}
-    assert {tuple(one["values"]) for one in problem["changes"]} == {("False", "True")}
-    assert [one["name"] for one in problem["remedies"]] == ["frozen-sets"]
 
 
 def test_a_wrapper_of_many_functions_is_one_cause(folder: Folder) -> None:

@@ -145,9 +145,6 @@ def lines(kernel: Kernel) -> list[int]:
     return [site.line for site in kernel.lines]
 
 
-# -- kernels and AOTAutograd's graphs ----------------------------------------------------------------------------
-
-
 def test_kernels_with_their_lines(trained: list[Explanation]) -> None:
     product, qr, pointwise = phases(trained[0])["forward"].kernels
     assert (product.name, product.kind, product.calls) == ("extern_kernels.addmm", KernelKind.EXTERN, 1)
@@ -226,9 +223,6 @@ def test_cuda_graphs_that_did_not_come_about(explained: Explain) -> None:
     assert (skip.compile_ids, skip.count) == (("0/0",), 1)
 
 
-# -- guards ------------------------------------------------------------------------------------------------------
-
-
 def test_guards_with_the_lines_that_asked_for_them(explained: Explain) -> None:
     (compiled,) = explained(GUARDED).compiles
     told = {guard.text: guard.site.line if guard.site else None for guard in compiled.guards}
@@ -266,9 +260,6 @@ Guard latency = 1.00 us
     ]
 
 
-# -- specialised sizes -------------------------------------------------------------------------------------------
-
-
 def test_sizes_that_became_constants(explained: Explain) -> None:
     told = {
         found.site.line: (found.sources, found.value, found.reason)
@@ -288,9 +279,6 @@ def test_sizes_that_became_constants(explained: Explain) -> None:
     assert told == {}
 
 
-# -- generated code ----------------------------------------------------------------------------------------------
-
-
 def test_code_for_a_gpu() -> None:
     """Triton's kernels say which of AOTAutograd's nodes they are."""
     code = (DATA / "generated_for_cuda.txt").read_text(encoding="utf-8")
@@ -305,9 +293,6 @@ def test_code_for_a_gpu() -> None:
     assert calls[0].nodes == ("add_",)
     assert calls[0].autograd_nodes == ("add",)
     assert calls[2].operators == ("aten.relu", "aten.add")
-
-
-# -- the hooks ---------------------------------------------------------------------------------------------------
 
 
 def test_hooks_come_off_modules_that_were_loaded_late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import copy
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import torch
 import torch._dynamo
-from torch import Tensor, nn
+from torch import Tensor
 
 compiled: Callable[..., Any] = partial(torch.compile, backend="eager")
 x = torch.ones(4)
@@ -42,47 +41,6 @@ def long_condition(x: Tensor) -> Tensor:
 compiled(long_condition)(x)
 
 
-def in_loop(x: Tensor) -> Tensor:
-    for _ in range(3):
-        x = x.sin()
-        if x.sum() > 100:  # in-loop
-            x = x * 2
-    return x
-
-
-compiled(in_loop)(x)
-
-
-def rest_in_try(x: Tensor) -> Tensor:
-    y = x.cos()
-    print("", end="")  # before-try
-    y = y.sin()
-    try:
-        y = y + 1
-        print("", end="")  # rest-in-try
-    finally:
-        y = y + 1
-    return y
-
-
-compiled(rest_in_try)(x)
-
-
-def copies(x: Tensor) -> Tensor:
-    y = copy.deepcopy(x)  # deepcopy
-    return y + 1
-
-
-compiled(copies)(x)
-
-
-def generator(x: Tensor) -> Iterator[Tensor]:  # generator
-    yield x.sin()
-
-
-list(compiled(generator)(x))
-
-
 def by_flag(x: Tensor, flag: str) -> Tensor:
     return x + 1 if flag == "a" else x + 2  # by-flag
 
@@ -95,7 +53,7 @@ with torch._dynamo.config.patch(recompile_limit=3):
 
 def by_size(x: Tensor) -> Tensor:  # by-size
     y = x.sin()
-    print("", end="")  # by-size-break
+    print("", end="")
     return y.cos()
 
 
@@ -106,22 +64,14 @@ for size in (4, 7, 8):
 
 @torch._dynamo.disable(recursive=False)
 def left_alone(x: Tensor) -> Tensor:
-    return x * 2  # not-to-compile
+    return x * 2
 
 
 def calls_left_alone(x: Tensor) -> Tensor:
-    return left_alone(x.sin()).cos()  # disabled-call
+    return left_alone(x.sin()).cos()
 
 
 compiled(calls_left_alone)(x)
-
-
-def linear() -> None:
-    layer = nn.LSTM(4, 4)
-    compiled(lambda x: layer(x)[0])(torch.ones(2, 4))  # lstm
-
-
-linear()
 
 
 def in_thread(x: Tensor) -> Tensor:
