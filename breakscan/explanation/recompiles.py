@@ -363,8 +363,6 @@ def _seconds_again(compile_id: str, versions: Mapping[str, CompiledFrame], first
 
 
 _Broken = Mapping[tuple[str, int], StackFrame]
-_Values = tuple[str | None, str | None]
-"""The old and the new value of a guard."""
 
 
 @dataclass(slots=True)
@@ -376,12 +374,12 @@ class _Change:
     trigger: Caller | None
     kind: str
     frames: set[Code] = field(default_factory=set)
-    values: set[_Values] = field(default_factory=set)
+    values: set[tuple[str | None, str | None]] = field(default_factory=set)
 
-    def brings(self, frame: Code, guard: ParsedGuard, values: _Values, *, is_last: bool) -> bool:
+    def brings(self, frame: Code, guard: ParsedGuard, *, is_last: bool) -> bool:
         """Return whether another recompile at the same call is of this change; ``is_last`` says that none lies
         between."""
-        same = all(values) and values in self.values
+        same = bool(guard.old and guard.new) and (guard.old, guard.new) in self.values
         if guard.kind in _SPREADING:
             return same or (is_last and frame not in self.frames)
         # A value is handed on under its name; an attribute is a separate one in each object.
@@ -398,22 +396,20 @@ class _Causes:
     changes: dict[object, _Change] = field(default_factory=dict)
     last: _Change | None = None
 
-    def number(
-        self, frame: Code, guard: ParsedGuard, values: _Values, trigger: Caller | None, *, begins_call: bool
-    ) -> int:
+    def number(self, frame: Code, guard: ParsedGuard, trigger: Caller | None, *, begins_call: bool) -> int:
         kind, last = _SPREADING.get(guard.kind, _SAME.get(guard.kind, guard.kind).value), self.last
         # What follows a change without a call is part of the same call.
         unplaced = last if last is not None and last.trigger is None and last.kind == kind else None
         about = (trigger, kind) if guard.kind in _SPREADING else (trigger, kind, guard.subject)
         change = None if begins_call else self.changes.get(about, unplaced)
-        if change is None or not change.brings(frame, guard, values, is_last=change is last):
+        if change is None or not change.brings(frame, guard, is_last=change is last):
             same_kind = _SAME.get(guard.kind, guard.kind)
             subject = _INDEX.sub("", guard.subject) if guard.kind is ChangeKind.NUMBER else guard.subject
             change = _Change(f"{frame.path}:{frame.line}:{same_kind.value}:{subject}", trigger, kind)
         self.changes[about] = change
         self.last = change
         change.frames.add(frame)
-        change.values.add(values)
+        change.values.add((guard.old, guard.new))
         return self.numbers.setdefault((change.trigger, change.name), len(self.numbers))
 
 
@@ -521,7 +517,6 @@ def _recompile(
         cause=causes.number(
             seen.frame,
             guard,
-            (guard.old, guard.new),
             # A stack that is cut before the entry into compiled code lacks the call.
             trigger if not seen.cut or any(is_compiler_entry(frame.path) for frame in seen.stack) else None,
             begins_call=_begins_call(seen, context),
