@@ -172,7 +172,8 @@ def _fate(ending: Ending, keys: BreakSites, sites: Mapping[Key, BreakSite], cont
     stack = frame.stack or user_frames(frame.text)
     innermost = stack[-1] if stack else StackFrame(frame.frame.path, frame.frame.line, frame.frame.name)
     rule = context.rule_for(cause, None, innermost, (), fate.origin)
-    fate = replace(fate, stack=context.way(ending.above, frame.frame, stack), only_compiled=frame.compilers)
+    way = context.way(ending.above, frame.frame, stack)
+    fate = replace(fate, rule=rule, stack=way, only_compiled=frame.compilers)
     if stack:
         # The last line that is not torch's: below it, there is nothing that the reader could change.
         last = context.not_torchs(stack)[-1]
@@ -182,14 +183,11 @@ def _fate(ending: Ending, keys: BreakSites, sites: Mapping[Key, BreakSite], cont
         return replace(
             fate,
             reason=limit_reason(frame.text) if frame.limit else reason_of(cause),
-            rule=rule,
             gb_type=cause.gb_type,
             gb_id=cause.gb_id,
             hints=() if rule else cause.hints,
             over_limit=frame.limit,
         )
-    if rule is not None:
-        fate = replace(fate, rule=rule)
     if frame.limit:
         return replace(fate, reason=_RAISES_OVER_LIMIT, helps="recompile_limit")
     read = problem_of(frame.error, frame.text)
