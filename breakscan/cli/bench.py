@@ -13,7 +13,6 @@ from breakscan.cli.options import declared, format_option, group, list_option, o
 from breakscan.prove.bench import WantedVariants
 from breakscan.prove.bench import bench as measure
 from breakscan.report.formats import BENCH
-from breakscan.report.measurements import progress_words
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
@@ -42,8 +41,6 @@ def bench(
     """
     wanted = WantedVariants(backends, modes, autotune, dynamic)
     user_program = measured.user_program("bench")
-    found = measured_report(
-        lambda: measure(user_program, wanted, lambda progress: say(progress_words(progress))), BENCH, format_, output
-    )
+    found = measured_report(lambda: measure(user_program, wanted, say), BENCH, format_, output)
     if found.interrupted:
         sys.exit(INTERRUPTED)

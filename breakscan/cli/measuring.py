@@ -18,6 +18,7 @@ from breakscan.prove.observation import NothingToMeasure
 from breakscan.prove.worker import CALLS, UserProgram, WorkerError
 from breakscan.recording.bootstrap.eager_compile import BACKEND
 from breakscan.report.formats import Formats, Report
+from breakscan.report.printable import visible
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,7 @@ def measured_report(measure: Callable[[], Report], formats: Formats[Report], nam
 
 def say(what: str) -> None:
     """Prints the progress on standard error. On a terminal, it replaces the previous message."""
+    what = visible(what)
     if sys.stderr.isatty():
         print(f"\r\033[K{what}", end="", file=sys.stderr, flush=True)
     elif what:

@@ -9,12 +9,10 @@ import click
 from breakscan.cli.exit_status import INTERRUPTED
 from breakscan.cli.measuring import MeasuringOptions, apply_option, apply_unseen_option, measured_report, say
 from breakscan.cli.options import declared, format_option, group, option, output_option
-from breakscan.prove.tune import TuneProgress, TuneQuestion, TuneStep
+from breakscan.prove.proof import Goal
+from breakscan.prove.tune import TuneQuestion
 from breakscan.prove.tune import tune as find_best
-from breakscan.prove.tuning import Goal
 from breakscan.report.formats import TUNE
-from breakscan.report.measurements import number
-from breakscan.report.printable import visible
 from breakscan.rulebook.config import NearestSettings
 
 SECONDS = 300.0
@@ -55,19 +53,6 @@ def tune(
     settings = NearestSettings(target="compile", no_cache=True)
     question = TuneQuestion(Goal(goal), seconds, apply or apply_unseen, apply_unseen, settings)
     user_program = measured.user_program("tune")
-    tuning = measured_report(
-        lambda: find_best(user_program, question, lambda progress: say(_progress_words(progress))),
-        TUNE,
-        format_,
-        output,
-    )
+    tuning = measured_report(lambda: find_best(user_program, question, say), TUNE, format_, output)
     if tuning.interrupted:
         click.get_current_context().exit(INTERRUPTED)
-
-
-def _progress_words(progress: TuneProgress) -> str:
-    """``3 of 12: trying dynamic=True; 1.42× so far, 212 s left``."""
-    count = f"{progress.number} of {progress.of}: " if progress.doing is TuneStep.TRY else ""
-    label = f" {visible(progress.label)}" if progress.label else ""
-    gained = f"{number(progress.gained)}× so far, " if progress.gained else ""
-    return f"{count}{progress.doing.value}{label}; {gained}{progress.left:.0f} s left"

@@ -12,14 +12,13 @@ from breakscan.cli.measuring import MeasuringOptions, apply_option, apply_unseen
 from breakscan.cli.options import declared, format_option, group, list_option, option, output_option
 from breakscan.cli.selection import require_rewrites
 from breakscan.fix.planner import WantedRewrites
-from breakscan.prove.candidate import Candidate
 from breakscan.prove.proof import ProofVerdict, Verification
-from breakscan.prove.rewrites import PatchError, SettingError, of_settings, of_texts, patched_files
-from breakscan.prove.verify import Question
-from breakscan.prove.verify import verify as prove
+from breakscan.prove.rewrites import ChangeError, of_settings, of_texts, patched_files
+from breakscan.prove.verifier import Question
+from breakscan.prove.verifier import verify as prove
+from breakscan.prove.worker import Candidate
 from breakscan.recording.bootstrap.eager_compile import BACKEND
 from breakscan.report.formats import VERIFY
-from breakscan.report.measurements import progress_words
 from breakscan.rulebook.config import NearestSettings
 
 
@@ -83,25 +82,17 @@ def verify(
         repro.absolute() if repro is not None else None,
     )
     user_program = measured.user_program("verify", compile_backend)
-    verification = measured_report(
-        lambda: prove(user_program, question, lambda progress: say(progress_words(progress))), VERIFY, format_, output
-    )
+    verification = measured_report(lambda: prove(user_program, question, say), VERIFY, format_, output)
     sys.exit(_status(verification))
 
 
 def _candidate(patch: Path | None, settings: tuple[str, ...]) -> Candidate | None:
-    if patch is not None:
-        try:
-            text = patch.read_text(encoding="utf-8")
-            return of_texts(patched_files(text, Path.cwd()), patch.name)
-        except (PatchError, OSError, UnicodeDecodeError) as error:
-            raise click.BadParameter(str(error), param_hint="--patch") from error
-    if settings:
-        try:
-            return of_settings(settings)
-        except SettingError as error:
-            raise click.BadParameter(str(error), param_hint="--config") from error
-    return None
+    try:
+        if patch is not None:
+            return of_texts(patched_files(patch.read_text(encoding="utf-8"), Path.cwd()), patch.name)
+        return of_settings(settings) if settings else None
+    except (ChangeError, OSError, UnicodeDecodeError) as error:
+        raise click.BadParameter(str(error), param_hint="--config" if patch is None else "--patch") from error
 
 
 def _told_apart(ids: tuple[str, ...] | None) -> tuple[list[str], tuple[str, ...] | None]:

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import math
 import statistics
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import chain
-from pathlib import Path
 
 from breakscan.explanation.explanation import Explanation
 from breakscan.prove import faster as measure
 from breakscan.prove.call_runs import CompiledResult
-from breakscan.prove.candidate import Candidate, MeasuringProgress, MeasuringStep, Say
 from breakscan.prove.faster import LEAST, PROCESSES, Ratio, Unsteady, apart, is_faster
-from breakscan.prove.fork_server import DYNAMO, INDUCTOR, ForkServerProcess
+from breakscan.prove.fork_server import DYNAMO, INDUCTOR
 from breakscan.prove.observation import NothingToMeasure, Observation, ObservationKind, environment_of, notes_of
 from breakscan.prove.original import (
     NOT_TRIED,
@@ -30,7 +27,7 @@ from breakscan.prove.original import (
 from breakscan.prove.process import WorkerProcess
 from breakscan.prove.protocol import Choices, Stage, StepKind, TimedStep
 from breakscan.prove.step_timer import StepTimer
-from breakscan.prove.worker import UserProgram, Worker, WorkerError, Workers, interrupted_once
+from breakscan.prove.worker import Candidate, Say, UserProgram, Worker, WorkerError, workers_of
 from breakscan.recording.records import CompileTimed, Record
 
 OWN = "program's own"
@@ -224,13 +221,12 @@ def bench(program: UserProgram, wanted: WantedVariants, say: Say) -> Bench:
     """Runs the program several times, and writes nothing. ``say`` is called with the progress. SIGINT or SIGTERM ends
     the run, which returns what is measured until then. Raises NothingToMeasure if the program cannot be measured, or
     torch lacks a backend or mode that is asked for, and WorkerError if it cannot be run."""
-    temporary = tempfile.TemporaryDirectory(prefix="breakscan-bench-", ignore_cleanup_errors=True)
     measured: _Bench | None = None
     was_interrupted = False
     try:
-        with temporary as folder, interrupted_once(), ForkServerProcess(Path(folder) / "server") as server:
-            say(MeasuringProgress(MeasuringStep.RUN))
-            with running_original(Workers(program, Path(folder), server)) as original:
+        with workers_of(program, cold=True) as workers:
+            say("running the program")
+            with running_original(workers) as original:
                 measured = _Bench(original, wanted, say)
             measured.run()
     except KeyboardInterrupt:
@@ -256,7 +252,7 @@ class _Bench:
         self.device = ""
         self._started: dict[str, Worker] = {}
         """The first process of each variant, by label."""
-        say(MeasuringProgress(MeasuringStep.TIME))
+        say("timing it eager")
         original.time_alike(second)
         rounds = measure.race({"eager": first, "same": second}, StepKind.EAGER, LONGEST)
         self.same = rounds.ratio("same", "eager")
@@ -276,11 +272,9 @@ class _Bench:
         """Compiles the calls in a process of its own, compares their results, compiles again what is timed, and times
         it.  The row records any failure."""
 
-        def say(step: MeasuringStep) -> None:
-            self.say(MeasuringProgress(step, variant.label, number, len(self.variants)))
-
         row = BenchRow(variant, MeasurementStatus.MEASURED)
-        say(MeasuringStep.RUN)
+        said = f"{number} of {len(self.variants)}: {variant.label}"
+        self.say(f"{said}: running the program")
         self._started[variant.label] = worker = self.original.workers.start(variant)
         try:
             with worker:
@@ -289,9 +283,9 @@ class _Bench:
                         raise _Stopped(MeasurementStatus.SKIPPED, Stage.NOT_RUN, problem)
                     raise _Stopped(MeasurementStatus.FAILED, Stage.RUN_TIME, problem)
                 compile_as(worker, variant)
-                say(MeasuringStep.COMPILE)
+                self.say(f"{said}: compiling")
                 explanation = self._compile(row, worker)
-                say(MeasuringStep.TIME)
+                self.say(f"{said}: timing")
                 self._time(row, worker, explanation)
         except _Stopped as stopped:
             row.status, row.stage, row.problem = stopped.args
@@ -374,7 +368,7 @@ class _Bench:
         original, found = self.original, [(row.step_seconds, row.ratio)]
         try:
             for number in range(2, PROCESSES + 1):
-                self.say(MeasuringProgress(MeasuringStep.REPEAT, row.label, number, PROCESSES))
+                self.say(f"{number} of {PROCESSES}: {row.label}: timing it in further processes")
                 with original.workers.start(row.variant, self._started[row.label]) as worker:
                     if original.incomparable(worker, worker.ready(), row.variant):
                         raise WorkerError("it cannot be compared with the first one")

@@ -16,7 +16,7 @@ from breakscan.fix.support.context import Edit, FileTree, Replacement
 from breakscan.fix.support.walking import walk
 from breakscan.model.facts import FileFacts
 from breakscan.model.remedy import COMPILE
-from breakscan.prove.tuning import Texts
+from breakscan.prove.proof import Texts
 
 _OPTIONS = frozenset(
     "fullgraph dynamic backend mode options name disable recompile_limit isolate_recompiles shapes_spec".split()

@@ -12,13 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from breakscan.prove.candidate import UNCHANGED
 from breakscan.prove.compiled_parts import CompiledParts
 from breakscan.prove.equal import Part, ResultDifference
 from breakscan.prove.original import Original
 from breakscan.prove.proof import Divergence
 from breakscan.prove.protocol import CompiledPart, CompileOption, GraphOperation, Stage
-from breakscan.prove.worker import Worker, WorkerError
+from breakscan.prove.worker import UNCHANGED, Worker, WorkerError
 from breakscan.source.paths import display_path
 
 STAGES = {

@@ -17,7 +17,6 @@ from breakscan.explanation.from_processes import explain_processes
 from breakscan.explanation.function_values import observations_of
 from breakscan.model.observations import Observations
 from breakscan.prove.call_runs import LONG, CallRuns, Compared, CompiledResult, Reference
-from breakscan.prove.candidate import UNCHANGED, Candidate
 from breakscan.prove.compiled_parts import CompiledParts, PartRun
 from breakscan.prove.equal import MEMORY, NOTED, STRUCTURE, Change, Noise, Part, ResultDifference
 from breakscan.prove.observation import Observation, ObservationKind, other_calls, require_calls
@@ -25,7 +24,7 @@ from breakscan.prove.process import WorkerProcess
 from breakscan.prove.proof import Metrics
 from breakscan.prove.protocol import CallStart, Description, TimedStep, ValueMismatch
 from breakscan.prove.step_timer import StepTimer
-from breakscan.prove.worker import Worker, WorkerError, Workers
+from breakscan.prove.worker import UNCHANGED, Candidate, Worker, WorkerError, Workers
 from breakscan.recording.recording import compiled
 from breakscan.recording.records import PlainCallsRan, Record
 from breakscan.rulebook.document import Rule

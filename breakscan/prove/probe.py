@@ -13,7 +13,6 @@ from pathlib import Path
 
 from breakscan.fix.result import EXCEPTIONS, Effect, effects_of
 from breakscan.prove.call_runs import CallRuns
-from breakscan.prove.candidate import UNCHANGED, Candidate
 from breakscan.prove.changed_code import UnseenCode, UnseenKind, replaced_tests, set_elsewhere, statement_around, unrun
 from breakscan.prove.equal import Change, Part, ResultDifference
 from breakscan.prove.observation import Observation, ObservationKind, other_calls
@@ -21,7 +20,7 @@ from breakscan.prove.original import Original
 from breakscan.prove.proof import VariedDifference
 from breakscan.prove.protocol import Description, RanCode, Variation, VariedCall, span_of
 from breakscan.prove.varied_calls import VariedCalls
-from breakscan.prove.worker import OutOfTime, Worker, WorkerError
+from breakscan.prove.worker import UNCHANGED, Candidate, OutOfTime, Worker, WorkerError
 from breakscan.source.module import SourceProblem, decode_source, read_source
 from breakscan.source.paths import display_path
 

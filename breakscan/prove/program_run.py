@@ -36,11 +36,9 @@ from breakscan.prove.overlay import plain_code
 from breakscan.prove.protocol import (
     FLOAT,
     IN_STEP,
-    BlockList,
     BlockTime,
-    CallableBlocks,
     LoopSite,
-    OtherPart,
+    ModulePart,
     RunReport,
     RunRequest,
 )
@@ -164,7 +162,7 @@ class WholeProgram:
             memory_bytes=used,
             cuda=cuda_in_use(),
             backward=self._backward,
-            blocks=tuple(blocks_of(one) if one is not None else CallableBlocks() for one in modules),
+            parts=tuple(parts_of(one) if one is not None else () for one in modules),
             files=_own_files(),
         )
 
@@ -363,29 +361,32 @@ def _distance(one: Tensor, other: Tensor) -> float:
 # -- repeated blocks, which can be compiled by themselves ------------------------------------------------------------
 
 
-def blocks_of(module: Module) -> CallableBlocks:
-    """The outermost repeated blocks of a module, and the rest of it."""
-    lists: list[BlockList] = []
-    rest: list[OtherPart] = []
-    if not _collect("", module, lists, rest):
-        inner = [(name, child) for name, child in module.named_children() if not _is_layer(child)]
-        rest += [part for name, child in inner for part in _callable_parts(name, child)]
-    return CallableBlocks(tuple(lists), tuple(rest))
+def parts_of(module: Module) -> tuple[ModulePart, ...]:
+    """The outermost repeated blocks of a module, and then the largest parts that hold none; of a module without blocks,
+    its inner modules.  Of single layers there is nothing to fuse."""
+    inner = [(_step_to(name), child) for name, child in module.named_children() if not _is_layer(child)]
+    found = _with_blocks("", module) or [part for code, child in inner for part in _callable_parts(code, child)]
+    return tuple(sorted(found, key=lambda one: not one.repeated))
 
 
-def _collect(path: str, module: Module, lists: list[BlockList], rest: list[OtherPart]) -> bool:
-    """Adds the blocks in a module and what is next to them.  Returns whether it holds any."""
-    repeated, children = _repeated(module), dict(module.named_children())
-    for names in repeated:
-        is_whole = len(names) == len(module._modules)
-        lists.append(BlockList(path, has_forward_of_torch(children[names[0]]), tuple(names), is_whole))
-    blocks = {name for names in repeated for name in names}
-    inner = {f"{path}.{name}" if path else name: one for name, one in children.items() if name not in blocks}
-    others = {its: child for its, child in inner.items() if not _collect(its, child, lists, rest)}
-    if not blocks and len(others) == len(children):
-        return False
-    rest += [part for its, child in others.items() for part in _callable_parts(its, child)]
-    return True
+def _with_blocks(code: str, module: Module) -> list[ModulePart]:
+    """The blocks in a module, and what is next to them; nothing if it holds none."""
+    found: list[ModulePart] = []
+    children = dict(module.named_children())
+    for names in _repeated(module):
+        blocks = [children.pop(name) for name in names]
+        codes = (code,) if len(names) == len(module._modules) else tuple(f"{code}{_step_to(name)}" for name in names)
+        found.append(ModulePart(codes, _has_forward_of_torch(blocks[0]), repeated=True))
+    inner = [(f"{code}{_step_to(name)}", child) for name, child in children.items()]
+    parts = [_with_blocks(its, child) for its, child in inner]
+    if not found and not any(parts):
+        return []
+    return [*found, *(one for its, own in zip(inner, parts, strict=True) for one in own or _callable_parts(*its))]
+
+
+def _step_to(name: str) -> str:
+    """``[0]`` or ``.mlp``, the code from a module to one in it."""
+    return f"[{name}]" if name.isdigit() else f".{name}" if name.isidentifier() else f".get_submodule({name!r})"
 
 
 def _repeated(module: Module) -> list[list[str]]:
@@ -405,15 +406,15 @@ def _is_layer(module: Module) -> bool:
     return type(module).__module__.startswith("torch.nn.") and not any(True for _ in module.children())
 
 
-def _callable_parts(path: str, module: Module) -> Iterator[OtherPart]:
+def _callable_parts(code: str, module: Module) -> Iterator[ModulePart]:
     """A module, or the modules in a list that cannot be called itself."""
     if type(module) in (torch.nn.ModuleList, torch.nn.ModuleDict):
         for name, child in module.named_children():
-            yield from _callable_parts(f"{path}.{name}", child)
+            yield from _callable_parts(f"{code}{_step_to(name)}", child)
     elif not _is_layer(module) or [*module.parameters(), *module.buffers()]:
-        yield OtherPart(path, has_forward_of_torch(module))
+        yield ModulePart((code,), _has_forward_of_torch(module))
 
 
-def has_forward_of_torch(module: Module) -> bool:
+def _has_forward_of_torch(module: Module) -> bool:
     """Return True if the ``forward`` of a module is torch's: Dynamo does not start to trace in torch's files."""
     return str(getattr(type(module).forward, "__module__", "")).startswith("torch.")

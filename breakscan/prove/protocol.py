@@ -92,7 +92,7 @@ class RunReport:
     """A run of the whole program.  ``found`` are the loops around compiled calls, the outermost first, where they were
     looked for; ``loops`` has the iterations of each that is timed; ``run_seconds`` is the time from the first step to
     the last.  ``stop`` is where the program was stopped, None where it was not; ``cuda`` says that it uses a GPU;
-    ``blocks`` are those of what it compiles."""
+    ``parts`` are those of each module that it compiles."""
 
     found: tuple[LoopSite, ...]
     loops: tuple[tuple[BlockTime, ...], ...]
@@ -101,7 +101,7 @@ class RunReport:
     memory_bytes: int | None
     cuda: bool
     backward: bool
-    blocks: tuple[CallableBlocks, ...]
+    parts: tuple[tuple[ModulePart, ...], ...]
     files: tuple[str, ...]
     """The files of the user's own modules that were loaded."""
 
@@ -160,31 +160,14 @@ class Description:
 
 
 @dataclass(frozen=True)
-class BlockList:
-    """Siblings of one class in a list of modules: the path of the list, and their names in it.  ``whole`` says that
-    the list holds nothing else, ``of_torch`` that their ``forward`` is torch's."""
+class ModulePart:
+    """A part of a module, or ``repeated`` siblings of one class in it, that can be compiled by itself: ``codes`` follow
+    the code of the module (``.layers[0]``), one for each sibling, or for their list if that holds nothing else.
+    ``of_torch`` says that its ``forward`` is torch's."""
 
-    path: str
+    codes: tuple[str, ...]
     of_torch: bool
-    names: tuple[str, ...]
-    whole: bool
-
-
-@dataclass(frozen=True)
-class OtherPart:
-    """A part of a module that holds no repeated block: its path, and whether its ``forward`` is torch's."""
-
-    path: str
-    of_torch: bool
-
-
-@dataclass(frozen=True)
-class CallableBlocks:
-    """The outermost repeated blocks of a callable, and the largest parts that hold none; of a module without blocks,
-    its inner modules.  Of single layers there is nothing to fuse."""
-
-    lists: tuple[BlockList, ...] = ()
-    rest: tuple[OtherPart, ...] = ()
+    repeated: bool = False
 
 
 @dataclass(frozen=True)

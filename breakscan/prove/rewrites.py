@@ -16,8 +16,8 @@ from breakscan.fix.repair import repair_found
 from breakscan.fix.result import Refused, Repair
 from breakscan.fix.source_map import SourceMap
 from breakscan.model.findings import CheckResult, Finding, Site
-from breakscan.prove.candidate import Candidate
 from breakscan.prove.protocol import CONFIGURATIONS
+from breakscan.prove.worker import Candidate
 from breakscan.rulebook.config import FileSettings
 from breakscan.source.module import SourceProblem, decode_source
 
@@ -120,8 +120,8 @@ def of_texts(texts: Mapping[str, tuple[str, str]], label: str) -> Candidate:
     return Candidate(label, texts=texts, lines={path: SourceMap.of_change(*pair) for path, pair in texts.items()})
 
 
-class SettingError(ValueError):
-    """A setting is not of the form that is wanted.  Says what is."""
+class ChangeError(Exception):
+    """A setting is not of the form that is wanted; a diff cannot be read, or does not fit the files."""
 
 
 def _setting(word: str) -> tuple[str, object]:
@@ -132,7 +132,7 @@ def _setting(word: str) -> tuple[str, object]:
     if room not in CONFIGURATIONS:
         room, name = "dynamo", key
     if not equals or not all(part.isidentifier() for part in name.split(".")):
-        raise SettingError(
+        raise ChangeError(
             f"{word!r} is not of the form key=value, such as capture_scalar_outputs=True or inductor.max_autotune=True"
         )
     try:
@@ -142,7 +142,7 @@ def _setting(word: str) -> tuple[str, object]:
 
 
 def of_settings(words: Sequence[str]) -> Candidate:
-    """Settings ``key=value`` as one change, by whole names (``dynamo.recompile_limit``).  Raises SettingError."""
+    """Settings ``key=value`` as one change, by whole names (``dynamo.recompile_limit``).  Raises ChangeError."""
     settings = dict(map(_setting, words))
     return Candidate(", ".join(f"{key}={value!r}" for key, value in settings.items()), settings=settings)
 
@@ -164,10 +164,6 @@ _SIGNATURE = "-- "
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
 
-class PatchError(Exception):
-    """The diff cannot be read, or does not fit the files. The message gives the reason."""
-
-
 @dataclass(slots=True)
 class _Hunk:
     """A hunk of a diff. ``start`` is a line of the old text, from 1."""
@@ -178,7 +174,7 @@ class _Hunk:
 
 
 def patched_files(text: str, folder: Path) -> dict[str, tuple[str, str]]:
-    """Applies a diff to files below a folder.  Returns their old and new texts by absolute path.  Raises PatchError."""
+    """Applies a diff to files below a folder.  Returns old and new texts by absolute path.  Raises ChangeError."""
     return dict(_patched(name, hunks, folder) for name, hunks in _files(text).items())
 
 
@@ -191,20 +187,20 @@ def _files(text: str) -> dict[str, list[_Hunk]]:
         if line.startswith("--- "):
             new = next(lines, "")
             if not new.startswith("+++ "):
-                raise PatchError(f"{line!r} is not followed by a line that begins with +++")
+                raise ChangeError(f"{line!r} is not followed by a line that begins with +++")
             name = new[4:].split("\t")[0].strip()
             if name == "/dev/null":
-                raise PatchError(f"it deletes {line[4:].strip()}: only changes of files can be verified")
+                raise ChangeError(f"it deletes {line[4:].strip()}: only changes of files can be verified")
             hunks = found.setdefault(name, [])
         elif head := _HUNK.match(line):
             if hunks is None:
-                raise PatchError("it has a hunk before the name of any file")
+                raise ChangeError("it has a hunk before the name of any file")
             hunks.append(_hunk(lines, head))
         elif hunks and line.startswith(("+", "-")) and not line.startswith(_SIGNATURE):
             # Left out without a word, it would not be verified.
-            raise PatchError(f"the hunk at line {hunks[-1].start} is longer than its first line says: {line!r}")
+            raise ChangeError(f"the hunk at line {hunks[-1].start} is longer than its first line says: {line!r}")
     if hunks is None:
-        raise PatchError("it is no unified diff: there is no line that begins with ---")
+        raise ChangeError("it is no unified diff: there is no line that begins with ---")
     return found
 
 
@@ -215,7 +211,7 @@ def _hunk(lines: Iterator[str], head: re.Match[str]) -> _Hunk:
     while (len(hunk.old), len(hunk.new)) != wanted:
         line = next(lines, None)
         if line is None or line[:1] not in ("", " ", "-", "+", "\\"):
-            raise PatchError(f"the hunk at line {start} is cut off")
+            raise ChangeError(f"the hunk at line {start} is cut off")
         if line[:1] in ("", " ", "-"):
             hunk.old.append(line[1:])
         if line[:1] in ("", " ", "+"):
@@ -227,22 +223,22 @@ def _patched(name: str, hunks: list[_Hunk], folder: Path) -> tuple[str, tuple[st
     names = [name.partition("/")[2], name] if name[:2] in ("a/", "b/") else [name]
     path = next((folder / one for one in names if one and (folder / one).is_file()), None)
     if path is None:
-        raise PatchError(f"there is no file {name} below {folder}")
+        raise ChangeError(f"there is no file {name} below {folder}")
     real = path.resolve()
     if not real.is_relative_to(folder.resolve()):
         remedy = "run verify in a folder that holds it, with a diff that names it relative to that folder"
-        raise PatchError(f"{name} leads to {real}, which is not below {folder}: {remedy}")
+        raise ChangeError(f"{name} leads to {real}, which is not below {folder}: {remedy}")
     try:
         before = decode_source(path.read_bytes(), name)
     except (OSError, SourceProblem) as error:
-        raise PatchError(f"{name} cannot be read: {error}") from error
+        raise ChangeError(f"{name} cannot be read: {error}") from error
     lines = before.split("\n")
     shift = 0
     for hunk in hunks:
         start = hunk.start
         at = _place(lines, hunk.old, start - 1 + shift if hunk.old else start + shift)
         if at is None:
-            raise PatchError(f"{name} is not what the diff was made of: line {start} reads otherwise")
+            raise ChangeError(f"{name} is not what the diff was made of: line {start} reads otherwise")
         lines[at : at + len(hunk.old)] = hunk.new
         shift += len(hunk.new) - len(hunk.old)
     return str(path.absolute()), (before, "\n".join(lines))

@@ -14,15 +14,14 @@ from breakscan.fix.source_map import SourceMap
 from breakscan.model.findings import Severity
 from breakscan.model.observations import Observations
 from breakscan.model.problem import Problem, ProblemKind
-from breakscan.prove.candidate import Candidate
 from breakscan.prove.equal import TOLERANCES
 from breakscan.prove.faster import Ratio, Rounds
 from breakscan.prove.original import explained
 from breakscan.prove.process import WorkerProcess
 from breakscan.prove.program_run import WholeProgram
+from breakscan.prove.proof import RunFigures, Texts
 from breakscan.prove.protocol import FLOAT, IN_STEP, BlockTime, Description, LoopSite, RunReport, RunRequest
-from breakscan.prove.tuning import RunFigures, Texts
-from breakscan.prove.worker import OutOfTime, Worker, WorkerError, Workers
+from breakscan.prove.worker import Candidate, OutOfTime, Worker, WorkerError, Workers
 from breakscan.source.paths import display_path
 
 ROOM = 8.0

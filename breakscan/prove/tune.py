@@ -12,12 +12,9 @@ import contextlib
 import itertools
 import math
 import os
-import shutil
-import tempfile
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import Enum
 from functools import partial
 from pathlib import Path
 
@@ -26,35 +23,33 @@ from breakscan.fix.source_map import SourceMap
 from breakscan.model.findings import Origin, Site
 from breakscan.model.remedy import RemedyKind
 from breakscan.prove import faster as measure
-from breakscan.prove.candidate import ALL, Candidate
 from breakscan.prove.changed_code import UnseenCode
 from breakscan.prove.faster import Ratio
-from breakscan.prove.fork_server import ForkServerProcess
 from breakscan.prove.observation import NothingToMeasure, Observation, ObservationKind, environment_of, notes_of
 from breakscan.prove.original import running_original
 from breakscan.prove.probe import text_of
-from breakscan.prove.proof import NotApplied, Proof, ProofVerdict, VariedDifference
-from breakscan.prove.protocol import RunRequest
-from breakscan.prove.rewrites import Rewrites, diff_of, of_texts
-from breakscan.prove.runs import ROOM, EndValues, Run, Runs, ratio_of, step_loop
-from breakscan.prove.tune_changes import FASTER, SOLVING, Changes, changes_of
-from breakscan.prove.tune_regions import NOT_COMPILED, TunedProgram
-from breakscan.prove.tuning import (
+from breakscan.prove.proof import (
     Best,
     Evidence,
     Goal,
+    NotApplied,
     ProgramChange,
+    Proof,
+    ProofVerdict,
     RunFigures,
     Texts,
     Trial,
     TrialVerdict,
     Tuning,
+    VariedDifference,
 )
-from breakscan.prove.verifier import Verifier
-from breakscan.prove.verify import write_candidate
-from breakscan.prove.worker import OutOfTime, UserProgram, WorkerError, Workers, interrupted_once
+from breakscan.prove.protocol import RunRequest
+from breakscan.prove.rewrites import Rewrites, diff_of, of_texts
+from breakscan.prove.runs import ROOM, EndValues, Run, Runs, ratio_of, step_loop
+from breakscan.prove.tune_changes import FASTER, NOT_COMPILED, SOLVING, Changes, TunedProgram, changes_of
+from breakscan.prove.verifier import Verifier, write_candidate
+from breakscan.prove.worker import ALL, Candidate, OutOfTime, Say, UserProgram, WorkerError, Workers, workers_of
 from breakscan.rulebook.config import FileSettings
-from breakscan.rulebook.library import load_library
 from breakscan.source.paths import display_path
 
 SHARE = 0.1
@@ -89,30 +84,6 @@ EXACT = "emulate_precision_casts"
 NO_TIME = "no time was left (--time)"
 
 
-class TuneStep(Enum):
-    """The task, as progress shows it."""
-
-    RECORD = "running the program"
-    BASELINE = "timing the program as it is"
-    EAGER = "running it without the compiler"
-    TRY = "trying"
-    JOIN = "leaving out"
-    PROVE = "proving"
-
-
-@dataclass(frozen=True, slots=True)
-class TuneProgress:
-    """A step for a change.  It is ``number`` of ``of`` changes; ``gained`` is the ratio of the best so far, ``left``
-    the seconds that are left."""
-
-    doing: TuneStep
-    label: str | None = None
-    number: int = 0
-    of: int = 0
-    gained: float | None = None
-    left: float = 0.0
-
-
 @dataclass(frozen=True, slots=True)
 class TuneQuestion:
     """The thing to make small, and the seconds for it.  ``apply`` says that the best program is written,
@@ -125,19 +96,14 @@ class TuneQuestion:
     settings: FileSettings
 
 
-def tune(program: UserProgram, question: TuneQuestion, say: Callable[[TuneProgress], None]) -> Tuning:
+def tune(program: UserProgram, question: TuneQuestion, say: Say) -> Tuning:
     """Runs the program many times, and writes nothing unless ``apply``.
 
     ``say`` is called with the progress. SIGINT or SIGTERM ends it, with what is known until then. Raises
     NothingToMeasure if the program cannot be measured, WorkerError if it cannot be run.
     """
-    folder = Path(tempfile.mkdtemp(prefix="breakscan-tune-"))
-    try:
-        rules = load_library(question.settings.of(Path.cwd() / "any file").rule_folders)
-        with interrupted_once(), ForkServerProcess() as server:
-            return _Tune(Workers(program, folder, server, rules), question, say).run()
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with workers_of(program, question.settings) as workers:
+        return _Tune(workers, question, say).run()
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +169,7 @@ class _Turns:
 
 
 class _Tune:
-    def __init__(self, workers: Workers, question: TuneQuestion, say: Callable[[TuneProgress], None]) -> None:
+    def __init__(self, workers: Workers, question: TuneQuestion, say: Say) -> None:
         self.workers = workers
         self.question = question
         self.runs = Runs(workers)
@@ -227,11 +193,11 @@ class _Tune:
 
     def run(self) -> Tuning:
         """Tunes the program."""
-        self.say(TuneStep.RECORD)
+        self.say("running the program")
         self.longest = max(5.0, SHARE * self.question.seconds)
         self.look = self.runs.run({}, RunRequest(seconds=self.longest), 10 * self.question.seconds, fails=True)
         error = self.look.about.error
-        if not error and not self.look.report.blocks:
+        if not error and not self.look.report.parts:
             raise NothingToMeasure(
                 "the program compiles nothing: torch.compile was not called (--compile module:name asks)"
             )
@@ -264,7 +230,7 @@ class _Tune:
         for edits, changes in self._options(self.best):
             plan = self._plan(edits, changes)
             if plan is not None:
-                self.say(TuneStep.TRY, ", ".join(plan.names))
+                self.say("trying", plan.names)
                 with contextlib.suppress(WorkerError, OutOfTime):
                     self._run(plan.texts, RunRequest(seconds=self.longest))
                     return WorkerError(f"{error.splitlines()[0]}; it runs to its end with {', '.join(plan.names)}")
@@ -272,12 +238,12 @@ class _Tune:
 
     def _baseline(self) -> None:
         """Runs the program as it is, without the compiler, and with graphs that Inductor does not compile."""
-        self.say(TuneStep.BASELINE)
+        self.say("timing the program as it is")
         self.base = self._run({}, RunRequest(seconds=self.longest), keep=True)
         self.request = RunRequest(stop=self.base.report.stop)
         self.loop = step_loop(self.base.report.loops)
         self.best = self.chosen = _Made(self.base)
-        self.say(TuneStep.EAGER)
+        self.say("running it without the compiler")
         compares = any(one.name == EXACT for problem in self.look.explanation.problems for one in problem.remedies)
         self.eager = self._run({}, replace(self.request, eager=True), self.base, keep=compares)
         self.comparison = EndValues([self.eager.distances], self.base.dtypes)
@@ -378,7 +344,7 @@ class _Tune:
         plan = self._plan((*over.edits, *edits), (*over.changes, *changes))
         if plan is None:
             return None
-        self.say(TuneStep.JOIN if best is None else TuneStep.TRY, ", ".join(names))
+        self.say("leaving out" if best is None else "trying", names, counts=best is not None)
         is_coarse = self.look.report.cuda or any("autocast" in text for text in self.texts.values())
         is_same = not plan.edits and all(one.kind in _SAME_OPERATIONS for one in plan.changes)
         is_tensor_math = any(one.kind is RemedyKind.CONSTRUCT for one in plan.changes)
@@ -484,7 +450,7 @@ class _Tune:
         if key in self.seen:
             return False
         self.seen.add(key)
-        self.say(TuneStep.TRY, ", ".join(names))
+        self.say("trying", names)
         made = self._timed(plan, names)
         if made is not None and self._solves_more(made, self.best) and not self._is_better(made, self.best):
             # A single run looks slower by chance, too.
@@ -599,7 +565,7 @@ class _Tune:
         """Proves the best program, and times it in turns with the program as it is.  If it does not hold, the last one
         that did is the best again."""
         made = self.best
-        self.say(TuneStep.PROVE, ", ".join(made.names))
+        self.say("proving", made.names, counts=False)
         proof, is_varied = self._proof()
         refusal = self._refusal(made, proof)
         self._keep(0.0)
@@ -763,12 +729,16 @@ class _Tune:
             interrupted=interrupted,
         )
 
-    def say(self, doing: TuneStep, label: str | None = None) -> None:
-        """Shows progress."""
-        self.number += doing is TuneStep.TRY
+    def say(self, doing: str, names: Sequence[str] = (), counts: bool = True) -> None:
+        """Shows progress: ``3 of 12: trying dynamic=True; 1.42× so far, 212 s left``."""
+        is_trial = bool(names) and counts
+        self.number += is_trial
         self.of = max(self.of, self.number)
-        gained = self.best.ratio if self.number and len(self.best) else None
-        self._say(TuneProgress(doing, label, self.number, self.of, gained, max(0.0, self._left(0.0))))
+        count = f"{self.number} of {self.of}: " if is_trial else ""
+        gained = f"{self.best.ratio:.2f}× so far, " if self.number and len(self.best) else ""
+        self._say(
+            f"{count}{' '.join([doing, ', '.join(names)]).strip()}; {gained}{max(0.0, self._left(0.0)):.0f} s left"
+        )
 
     def _left(self, kept: float | None = None) -> float:
         """The seconds that are left, without those that are kept, by default for the proof."""

@@ -1,4 +1,4 @@
-"""A process that runs the user's program with or without a change, as its parent sees it."""
+"""What is tried, and the processes that run the user's program with and without it, as their parent sees them."""
 
 from __future__ import annotations
 
@@ -7,23 +7,74 @@ import itertools
 import math
 import pickle
 import signal
+import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from breakscan.prove.candidate import Candidate
+from breakscan.fix.result import Difference
+from breakscan.fix.source_map import SourceMap
+from breakscan.model.findings import Finding, Site
 from breakscan.prove.fork_server import ForkedProcess, ForkServerProcess
 from breakscan.prove.process import WorkerProcess
-from breakscan.prove.protocol import BlockTime, Description, Failure, ProcessSettings, RunRequest, Stage, StepKind
+from breakscan.prove.protocol import (
+    BlockTime,
+    CompileOption,
+    Description,
+    Failure,
+    ProcessSettings,
+    RunRequest,
+    Stage,
+    StepKind,
+)
 from breakscan.prove.step_timer import StepTimer
 from breakscan.recording.launch import Requests, signal_name
 from breakscan.recording.recording import read_recording
 from breakscan.recording.records import Record
+from breakscan.rulebook.config import FileSettings
 from breakscan.rulebook.document import Rule
+from breakscan.rulebook.library import load_library
+
+Say = Callable[[str], None]
+"""Shows progress."""
+ALL = "all"
+"""The label of all rewrites together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """Anything that changes how the program runs: a way to compile it, settings, edits of its files, or none of these.
+
+    ``label`` names it, as the name of a patch, settings as they were given, or ``net.py:12+20 where``.  ``options`` are
+    keyword arguments of ``torch.compile``, None for the program's own; ``settings`` belong to the compiler's
+    configurations (``dynamo.capture_scalar_outputs``).  ``texts`` holds the old and the new text of each file, and
+    ``lines`` where the lines of the new text come from, both by absolute path.  The rest is known of rewrites alone."""
+
+    label: str
+    options: Mapping[str, CompileOption] | None = None
+    settings: Mapping[str, object] = field(default_factory=dict)
+    texts: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    lines: Mapping[str, SourceMap] = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
+    rewrite: str | None = None
+    differences: tuple[Difference, ...] = ()
+    members: tuple[str, ...] = ()
+    targets: tuple[Site, ...] = ()
+    """Break sites that the change must remove."""
+
+    @property
+    def difference(self) -> str | None:
+        """In which way the change is not safe, in words; None if it is safe."""
+        return "; ".join(one.text for one in self.differences) or None
+
+
+UNCHANGED = Candidate("")
+"""The program as it is."""
+
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -135,6 +186,20 @@ class Workers:
             except (OSError, EOFError):
                 raise WorkerError("the server of its processes has ended") from None
         return Worker(self.program, folder, connection, process, self.until)
+
+
+@contextlib.contextmanager
+def workers_of(program: UserProgram, settings: FileSettings | None = None, cold: bool = False) -> Iterator[Workers]:
+    """Starts the server of a program's processes, which end and whose files go where the block is left, also by SIGINT
+    or SIGTERM.  The rules are those of the ``settings``; a ``cold`` server finds nothing in the user's caches."""
+    temporary = tempfile.TemporaryDirectory(prefix="breakscan-", ignore_cleanup_errors=True)
+    rules = load_library(settings.of(Path.cwd() / "any file").rule_folders) if settings is not None else ()
+    with (
+        temporary as folder,
+        interrupted_once(),
+        ForkServerProcess(Path(folder) / "server" if cold else None) as server,
+    ):
+        yield Workers(program, Path(folder), server, rules)
 
 
 OUTPUT = "output.txt"

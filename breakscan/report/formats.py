@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, TextIO, TypeVar
 
 if TYPE_CHECKING:
     from breakscan.prove.bench import Bench
-    from breakscan.prove.proof import Verification
-    from breakscan.prove.tuning import Tuning
+    from breakscan.prove.proof import Tuning, Verification
     from breakscan.report.check import CheckReport
     from breakscan.report.diff import RunComparison
     from breakscan.report.explain import ExplainReport

@@ -7,7 +7,6 @@ from typing import Any
 
 from breakscan.model.words import UNITS, counted
 from breakscan.prove.bench import Bench
-from breakscan.prove.candidate import MeasuringProgress, MeasuringStep
 from breakscan.prove.equal import Change, Part, ResultDifference
 from breakscan.prove.faster import Ratio
 from breakscan.prove.observation import Detail, Observation
@@ -50,15 +49,6 @@ def run_fields(run: Bench | Verification) -> dict[str, Any]:
         "step": run.step and picked(run.step, "loop calls backward optimizer"),
         "notes": list(map(observation_words, run.notes)),
     }
-
-
-def progress_words(progress: MeasuringProgress) -> str:
-    """``2 of 6: backend="aot_eager": compiling``."""
-    step = progress.step
-    if progress.label is None:
-        as_it_is = {MeasuringStep.COMPILE: "compiling the program as it is", MeasuringStep.TIME: "timing it eager"}
-        return as_it_is.get(step, step.value)
-    return f"{progress.number} of {progress.of}: {visible(progress.label)}: {step.value}"
 
 
 def number(value: float) -> str:

@@ -13,8 +13,7 @@ from breakscan.model.words import counted, duration, listed, megabytes, sentence
 from breakscan.prove.changed_code import UnseenCode
 from breakscan.prove.faster import LEAST
 from breakscan.prove.observation import Observation
-from breakscan.prove.proof import VariedDifference
-from breakscan.prove.tuning import Best, Evidence, Goal, RunFigures, Trial, TrialVerdict, Tuning
+from breakscan.prove.proof import Best, Evidence, Goal, RunFigures, Trial, TrialVerdict, Tuning, VariedDifference
 from breakscan.report.measured_page import MeasuredPage, PageDetail, PageRow
 from breakscan.report.measurements import interval, observation_words, ratio_words, steps, times_words
 from breakscan.report.printable import picked, printable, write_json_report

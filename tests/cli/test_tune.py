@@ -9,8 +9,8 @@ import pytest
 
 from breakscan.cli import tune as command
 from breakscan.prove.observation import NothingToMeasure
-from breakscan.prove.tune import TuneProgress, TuneQuestion, TuneStep
-from breakscan.prove.tuning import Goal, RunFigures, Tuning
+from breakscan.prove.proof import Goal, RunFigures, Tuning
+from breakscan.prove.tune import TuneQuestion
 from breakscan.prove.worker import UserProgram, WorkerError
 from tests.cli.conftest import Run
 
@@ -27,8 +27,8 @@ def asked(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[tuple[UserProgr
     """The questions to an engine that finds nothing."""
     questions: list[tuple[UserProgram, TuneQuestion]] = []
 
-    def engine(program: UserProgram, question: TuneQuestion, say: Callable[[TuneProgress], None]) -> Tuning:
-        say(TuneProgress(TuneStep.TRY, "dynamic=True", 3, 12, 1.418, 212.4))
+    def engine(program: UserProgram, question: TuneQuestion, say: Callable[[str], None]) -> Tuning:
+        say("3 of 12: trying \x1b[31mdynamic=True")
         questions.append((program, question))
         return NOTHING
 
@@ -39,7 +39,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[tuple[UserProgr
 def test_the_options_are_a_question(breakscan: Run, asked: list[Any]) -> None:
     done = breakscan("tune", "model.py")
     assert (done.status, done.out.splitlines()[0]) == (0, "Nothing was tried.")
-    assert done.err == "breakscan: 3 of 12: trying dynamic=True; 1.42× so far, 212 s left\n"
+    assert done.err == "breakscan: 3 of 12: trying ␛[31mdynamic=True\n"
     words = ("--time", "20", "--goal", "memory", "--apply-unseen", "--calls", "2", "model.py", "--apply")
     assert breakscan("tune", *words).status == 0
     (first, usual), (second, given) = asked

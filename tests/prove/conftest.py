@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 from briefly import BRIEFLY
 
-from breakscan.prove.candidate import UNCHANGED
 from breakscan.prove.fork_server import ForkServerProcess
-from breakscan.prove.worker import CALLS, UserProgram, Worker, Workers
+from breakscan.prove.worker import CALLS, UNCHANGED, UserProgram, Worker, Workers
 
 
 @pytest.fixture(scope="session")

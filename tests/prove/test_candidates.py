@@ -8,8 +8,8 @@ import pytest
 from breakscan.fix.planner import FROM_RECORDING, WantedRewrites
 from breakscan.model.findings import Site
 from breakscan.model.observations import FunctionSeen, Observations, TensorSeen, ValueSeen
-from breakscan.prove.candidate import ALL
-from breakscan.prove.rewrites import Rewrites, SettingError, diff_of, of_settings
+from breakscan.prove.rewrites import ChangeError, Rewrites, diff_of, of_settings
+from breakscan.prove.worker import ALL
 from breakscan.rulebook.config import load_settings
 from breakscan.source.regular_files import content_digest
 
@@ -176,5 +176,5 @@ def test_settings_are_read() -> None:
         "dynamo.x": "a b",
     }
     for word in ("x", "=1", "a b=1"):
-        with pytest.raises(SettingError, match="is not of the form key=value"):
+        with pytest.raises(ChangeError, match="is not of the form key=value"):
             of_settings([word])

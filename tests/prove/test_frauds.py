@@ -8,14 +8,13 @@ import pytest
 from breakscan.fix.source_map import SourceMap
 from breakscan.model.findings import Site
 from breakscan.prove import faster as measure
-from breakscan.prove.candidate import Candidate
 from breakscan.prove.changed_code import UnseenKind
 from breakscan.prove.fork_server import ForkServerProcess
 from breakscan.prove.observation import ObservationKind
 from breakscan.prove.original import running_original
 from breakscan.prove.proof import Proof, ProofVerdict
 from breakscan.prove.verifier import Verifier
-from breakscan.prove.worker import UserProgram, Workers
+from breakscan.prove.worker import Candidate, UserProgram, Workers
 from breakscan.report.measurements import observation_words
 from breakscan.rulebook.config import load_settings
 from breakscan.rulebook.library import load_library

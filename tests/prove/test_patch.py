@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from breakscan.fix.source_map import SourceMap
-from breakscan.prove.rewrites import PatchError, patched_files
+from breakscan.prove.rewrites import ChangeError, patched_files
 
 BEFORE = "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\nl\n"
 
@@ -66,7 +66,7 @@ def test_a_hunk_that_has_moved_is_found(tmp_path: Path) -> None:
 )
 def test_what_cannot_be_applied_is_said(tmp_path: Path, text: str, problem: str) -> None:
     (tmp_path / "x.py").write_text(BEFORE, encoding="utf-8")
-    with pytest.raises(PatchError, match=problem):
+    with pytest.raises(ChangeError, match=problem):
         patched_files(text, tmp_path)
 
 
@@ -77,7 +77,7 @@ def test_a_diff_changes_no_file_outside_the_folder(tmp_path: Path) -> None:
     (folder / "link.py").symlink_to(tmp_path / "x.py")
     after = BEFORE.replace("b\n", "B\n")
     for name, prefix in [("x.py", ("../", "../")), ("../x.py", ("a/", "b/")), ("link.py", ("a/", "b/"))]:
-        with pytest.raises(PatchError, match="is not below"):
+        with pytest.raises(ChangeError, match="is not below"):
             patched_files(diff(BEFORE, after, name, prefix), folder)
-    with pytest.raises(PatchError, match="is not below"):
+    with pytest.raises(ChangeError, match="is not below"):
         patched_files(diff(BEFORE, after, str(tmp_path / "x.py"), ("", "")), folder)

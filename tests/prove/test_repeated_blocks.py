@@ -2,9 +2,9 @@
 
 import pytest
 
-from breakscan.prove.program_run import blocks_of
-from breakscan.prove.protocol import BlockList, CallableBlocks, OtherPart
-from breakscan.prove.tune_regions import lines_for
+from breakscan.prove.program_run import parts_of
+from breakscan.prove.protocol import ModulePart
+from breakscan.prove.tune_changes import lines_for
 
 pytestmark = pytest.mark.torch
 
@@ -26,48 +26,37 @@ def test_blocks_are_the_outermost_siblings_of_a_class() -> None:
             self.heads = nn.ModuleDict({"a": nn.Linear(2, 2), "b": nn.Linear(2, 2)})
             self.drop = nn.Dropout()
 
-    found = blocks_of(Net())
+    found = parts_of(Net())
     # Experts of a block that is alone are the outermost there.
-    assert [(one.path, one.names, one.whole) for one in found.lists] == [
-        ("stages", ("0", "1"), False),
-        ("alone.0.experts", ("0", "1"), True),
-    ]
-    assert [one.path for one in found.rest] == ["stages.2", "stem", "heads.a", "heads.b"]
+    blocks = [(".stages[0]", ".stages[1]"), (".alone[0].experts",)]
+    assert [(one.codes, one.repeated) for one in found[:2]] == [(codes, True) for codes in blocks]
+    assert [one.codes for one in found[2:]] == [(".stem",), (".stages[2]",), (".heads.a",), (".heads.b",)]
 
 
 def test_parts_that_run_other_code_are_no_blocks() -> None:
     from torch import nn
 
-    assert not blocks_of(nn.Sequential(nn.Linear(2, 2), nn.ReLU(), nn.Linear(2, 2))).lists
     unlike = nn.ModuleList([nn.Sequential(nn.Linear(2, 2)), nn.Sequential(nn.LayerNorm(2))])
-    assert not blocks_of(nn.Sequential(unlike)).lists
     shared = nn.TransformerEncoderLayer(8, 2)
-    assert not blocks_of(nn.Sequential(shared, shared)).lists
+    for inner in ([nn.Linear(2, 2), nn.ReLU(), nn.Linear(2, 2)], [unlike], [shared, shared]):
+        assert not any(one.repeated for one in parts_of(nn.Sequential(*inner)))
     # Where there are none, the modules that are no single layers.
-    parts = blocks_of(nn.Sequential(nn.Linear(2, 2), nn.Sequential(nn.Linear(2, 2), nn.ReLU()))).rest
-    assert parts == (OtherPart("1", of_torch=True),)
-    (one,) = blocks_of(nn.TransformerEncoder(shared, 2)).lists
-    assert (one.path, one.of_torch) == ("layers", True)
+    parts = parts_of(nn.Sequential(nn.Linear(2, 2), nn.Sequential(nn.Linear(2, 2), nn.ReLU())))
+    assert parts == (ModulePart(("[1]",), of_torch=True),)
+    assert parts_of(nn.TransformerEncoder(shared, 2)) == (ModulePart((".layers",), True, repeated=True),)
 
 
 @pytest.mark.parametrize(
     ("blocks", "line"),
     [
+        (ModulePart((".layers",), False, True), "for block in net.layers:\n    block.compile(dynamic=True)"),
+        (ModulePart(("[1]", "[3]"), False, True), "for block in (net[1], net[3]):\n    block.compile(dynamic=True)"),
         (
-            BlockList("layers", False, ("0", "1"), True),
-            "for block in net.layers:\n    block.compile(dynamic=True)",
-        ),
-        (
-            BlockList("", False, ("1", "3"), False),
-            "for block in (net[1], net[3]):\n    block.compile(dynamic=True)",
-        ),
-        (
-            BlockList("a-b.0", True, ("0", "1"), True),
+            ModulePart((".get_submodule('a-b')[0]",), True, True),
             "for block in net.get_submodule('a-b')[0]:\n    block.forward = torch.compile(block.forward, dynamic=True)",
         ),
     ],
 )
-def test_the_code_names_the_blocks(blocks: BlockList, line: str) -> None:
-    parts = CallableBlocks((blocks,), (OtherPart("norm", True),))
+def test_the_code_names_the_blocks(blocks: ModulePart, line: str) -> None:
     rest = "net.norm.forward = torch.compile(net.norm.forward, dynamic=True)"
-    assert list(lines_for(parts, "dynamic=True", "net")) == [line, rest]
+    assert list(lines_for((blocks, ModulePart((".norm",), True)), "dynamic=True", "net")) == [line, rest]

@@ -9,10 +9,9 @@ import pytest
 
 import breakscan
 from breakscan.explanation.explanation import Explanation
-from breakscan.prove.protocol import BlockList, CallableBlocks, RunReport
-from breakscan.prove.tune_changes import FASTER, changes_of
-from breakscan.prove.tune_regions import TunedProgram
-from breakscan.prove.tuning import Goal, ProgramChange
+from breakscan.prove.proof import Goal, ProgramChange
+from breakscan.prove.protocol import ModulePart, RunReport
+from breakscan.prove.tune_changes import FASTER, TunedProgram, changes_of
 
 pytestmark = pytest.mark.torch
 
@@ -61,11 +60,11 @@ def recorded(path: Path) -> Explanation:
     return recording.explain().explanation
 
 
-def ran(folder: Path, text: str, *blocks: CallableBlocks, cuda: bool = False) -> Ran:
+def ran(folder: Path, text: str, *parts: tuple[ModulePart, ...], cuda: bool = False) -> Ran:
     path = folder / "program.py"
     path.write_text(text, encoding="utf-8")
     run = recorded(path)
-    report = RunReport((), (), 0.0, None, None, cuda, True, blocks, ())
+    report = RunReport((), (), 0.0, None, None, cuda, True, parts, ())
     program = TunedProgram(run, {str(path): text}, report, Goal.STEP)
     counts = Counts(run.break_events, len(run.recompiles), run.eager_frames, len(run.graphs))
     return Ran(str(path), text, counts, {one.name: one for one in changes_of(program)}, program)
@@ -508,7 +507,7 @@ def test_a_change_does_what_it_says(program: str, name: str, before: Counts, aft
     assert counts_of(tmp_path, run.becomes(name)) == after
 
 
-BLOCKS = CallableBlocks((BlockList("layers", False, ("0", "1", "2", "3"), True),))
+BLOCKS = (ModulePart((".layers",), False, repeated=True),)
 STACKED = """\
 import torch
 

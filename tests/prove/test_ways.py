@@ -18,12 +18,12 @@ from breakscan.prove.bench import (
     planned,
     write_for,
 )
-from breakscan.prove.candidate import Candidate
 from breakscan.prove.capture import CompileHook
 from breakscan.prove.faster import Ratio
 from breakscan.prove.observation import NothingToMeasure
 from breakscan.prove.process import choice_of
 from breakscan.prove.protocol import Choices
+from breakscan.prove.worker import Candidate
 
 torch = pytest.importorskip("torch")
 

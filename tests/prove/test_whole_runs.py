@@ -6,12 +6,11 @@ from pathlib import Path
 import pytest
 
 from breakscan.prove.fork_server import ForkServerProcess
+from breakscan.prove.proof import Goal, TrialVerdict, Tuning
 from breakscan.prove.protocol import FLOAT, RunRequest
 from breakscan.prove.runs import EndValues, Runs, step_loop
 from breakscan.prove.tune import SAME, TuneQuestion, tune
-from breakscan.prove.tune_changes import changes_of
-from breakscan.prove.tune_regions import NOT_COMPILED, TunedProgram
-from breakscan.prove.tuning import Goal, TrialVerdict, Tuning
+from breakscan.prove.tune_changes import NOT_COMPILED, TunedProgram, changes_of
 from breakscan.prove.worker import OutOfTime, UserProgram, WorkerError, Workers
 from breakscan.rulebook.config import NearestSettings
 from breakscan.rulebook.library import load_library

@@ -9,10 +9,10 @@ import pytest
 from report_results import text_of
 
 from breakscan.prove.bench import OWN, Bench, BenchRow, Eager, MeasurementStatus
-from breakscan.prove.candidate import Candidate
 from breakscan.prove.faster import Ratio
 from breakscan.prove.observation import Observation, ObservationKind
 from breakscan.prove.protocol import Stage
+from breakscan.prove.worker import Candidate
 from breakscan.report.bench import bench_page, headline, verdict
 from breakscan.report.formats import BENCH
 from tests.conftest import Valid

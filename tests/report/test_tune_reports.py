@@ -14,9 +14,18 @@ from breakscan.model.remedy import RemedyKind
 from breakscan.prove.changed_code import UnseenCode, UnseenKind
 from breakscan.prove.faster import Ratio
 from breakscan.prove.observation import Observation, ObservationKind
-from breakscan.prove.proof import NotApplied, VariedDifference
+from breakscan.prove.proof import (
+    Best,
+    Evidence,
+    Goal,
+    NotApplied,
+    RunFigures,
+    Trial,
+    TrialVerdict,
+    Tuning,
+    VariedDifference,
+)
 from breakscan.prove.protocol import Variation, VariedCall
-from breakscan.prove.tuning import Best, Evidence, Goal, RunFigures, Trial, TrialVerdict, Tuning
 from breakscan.report import markdown
 from breakscan.report.formats import TUNE
 from breakscan.report.tune import ending_words, headline, not_taken, table_rows

@@ -13,7 +13,6 @@ from report_results import text_of
 
 from breakscan.fix.result import Reason, Refused
 from breakscan.model.findings import Confidence, Finding, Kind, Severity, Site
-from breakscan.prove.candidate import MeasuringProgress, MeasuringStep
 from breakscan.prove.changed_code import UnseenCode, UnseenKind
 from breakscan.prove.equal import Change, Part, ResultDifference
 from breakscan.prove.faster import Ratio
@@ -21,7 +20,6 @@ from breakscan.prove.observation import Observation, ObservationKind
 from breakscan.prove.proof import Divergence, Metrics, NotApplied, Proof, ProofVerdict, VariedDifference, Verification
 from breakscan.prove.protocol import GraphOperation, Stage, Variation, VariedCall
 from breakscan.report.formats import VERIFY
-from breakscan.report.measurements import progress_words
 from breakscan.report.verify import ending_words, headline, not_applied_words, steps, verdict_words
 
 HOSTILE = "\x1b[31m<script>alert(1)</script>\u202e::error::"
@@ -126,10 +124,7 @@ def written(format_: str, told: Verification = WHOLE) -> str:
     return text_of(VERIFY, format_, told)
 
 
-def test_what_is_done_in_words() -> None:
-    assert progress_words(MeasuringProgress(MeasuringStep.TIME, "it.patch", 2, 6)) == "2 of 6: it.patch: timing"
-    assert progress_words(MeasuringProgress(MeasuringStep.RUN)) == "running the program"
-    assert progress_words(MeasuringProgress(MeasuringStep.COMPILE)) == "compiling the program as it is"
+def test_what_was_not_written_in_words() -> None:
     assert not_applied_words(("net.py: is locked", "other.py: is locked")) == "net.py: is locked; other.py: is locked"
     assert all(map(not_applied_words, NotApplied))
 
