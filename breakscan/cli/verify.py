@@ -14,8 +14,8 @@ from breakscan.cli.selection import require_rewrites
 from breakscan.fix.planner import WantedRewrites
 from breakscan.prove.proof import ProofVerdict, Verification
 from breakscan.prove.rewrites import ChangeError, of_settings, of_texts, patched_files
-from breakscan.prove.verifier import Question
-from breakscan.prove.verifier import verify as prove
+from breakscan.prove.verify import Question
+from breakscan.prove.verify import verify as prove
 from breakscan.prove.worker import Candidate
 from breakscan.recording.bootstrap.eager_compile import BACKEND
 from breakscan.report.formats import VERIFY

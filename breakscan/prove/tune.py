@@ -47,7 +47,7 @@ from breakscan.prove.protocol import RunRequest
 from breakscan.prove.rewrites import Rewrites, diff_of, of_texts
 from breakscan.prove.runs import ROOM, EndValues, Run, Runs, ratio_of, step_loop
 from breakscan.prove.tune_changes import FASTER, NOT_COMPILED, SOLVING, Changes, TunedProgram, changes_of
-from breakscan.prove.verifier import Verifier, write_candidate
+from breakscan.prove.verify import Verifier, write_candidate
 from breakscan.prove.worker import ALL, Candidate, OutOfTime, Say, UserProgram, WorkerError, Workers, workers_of
 from breakscan.rulebook.config import FileSettings
 from breakscan.source.paths import display_path

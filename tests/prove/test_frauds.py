@@ -13,7 +13,7 @@ from breakscan.prove.fork_server import ForkServerProcess
 from breakscan.prove.observation import ObservationKind
 from breakscan.prove.original import running_original
 from breakscan.prove.proof import Proof, ProofVerdict
-from breakscan.prove.verifier import Verifier
+from breakscan.prove.verify import Verifier
 from breakscan.prove.worker import Candidate, UserProgram, Workers
 from breakscan.report.measurements import observation_words
 from breakscan.rulebook.config import load_settings

@@ -10,7 +10,7 @@ from breakscan.prove.changed_code import UnseenCode, UnseenKind
 from breakscan.prove.proof import Metrics, Proof, ProofVerdict, VariedDifference
 from breakscan.prove.protocol import Variation, VariedCall
 from breakscan.prove.rewrites import Planned
-from breakscan.prove.verifier import prove_together
+from breakscan.prove.verify import prove_together
 from breakscan.prove.worker import ALL, Candidate
 
 METRICS = Metrics(1, 0, 2, 0, {}, 5.0, 6.0)
