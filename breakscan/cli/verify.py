@@ -13,7 +13,7 @@ from breakscan.cli.options import declared, format_option, group, list_option, o
 from breakscan.cli.selection import require_rewrites
 from breakscan.fix.planner import WantedRewrites
 from breakscan.prove.proof import ProofVerdict, Verification
-from breakscan.prove.rewrites import ChangeError, of_settings, of_texts, patched_files
+from breakscan.prove.rewrites import ChangeError, of_settings, patched_files
 from breakscan.prove.verify import Question
 from breakscan.prove.verify import verify as prove
 from breakscan.prove.worker import Candidate
@@ -89,7 +89,7 @@ def verify(
 def _candidate(patch: Path | None, settings: tuple[str, ...]) -> Candidate | None:
     try:
         if patch is not None:
-            return of_texts(patched_files(patch.read_text(encoding="utf-8"), Path.cwd()), patch.name)
+            return Candidate(patch.name, texts=patched_files(patch.read_text(encoding="utf-8"), Path.cwd()))
         return of_settings(settings) if settings else None
     except (ChangeError, OSError, UnicodeDecodeError) as error:
         raise click.BadParameter(str(error), param_hint="--config" if patch is None else "--patch") from error

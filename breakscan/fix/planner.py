@@ -216,7 +216,7 @@ class _Planner:
         refused = tuple(one for one in stay if one.reasons)
         without = tuple(one.finding for one in stay if not one.reasons)
         texts = self.data, self.before, self.safe, text
-        return FileRepair(self.path, self.display, *texts, tuple(applied), refused, without, tuple(errors), self.lines)
+        return FileRepair(self.path, self.display, *texts, tuple(applied), refused, without, tuple(errors))
 
     def _decline(self, findings: Sequence[Finding], reason: str) -> None:
         """Records findings for which every rewrite declines for the same reason, and no others."""

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from breakscan.fix.source_map import SourceMap
 from breakscan.model.findings import CheckTarget, Finding, SourceError
 
 
@@ -149,8 +148,6 @@ class FileRepair:
     refused: tuple[Refused, ...] = ()
     without: tuple[Finding, ...] = ()
     errors: tuple[SourceError, ...] = ()
-    lines: SourceMap = field(default_factory=SourceMap)
-    """The origins of the lines of ``after``."""
 
     @property
     def changed(self) -> bool:

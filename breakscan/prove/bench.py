@@ -15,15 +15,7 @@ from breakscan.prove.call_runs import CompiledResult
 from breakscan.prove.faster import LEAST, PROCESSES, Ratio, Unsteady, apart, is_faster
 from breakscan.prove.fork_server import DYNAMO, INDUCTOR
 from breakscan.prove.observation import NothingToMeasure, Observation, ObservationKind, environment_of, notes_of
-from breakscan.prove.original import (
-    NOT_TRIED,
-    Original,
-    compile_as,
-    counts_of,
-    explained,
-    kernels_of_step,
-    running_original,
-)
+from breakscan.prove.original import NOT_TRIED, Original, counts_of, explained, kernels_of_step, running_original
 from breakscan.prove.process import WorkerProcess
 from breakscan.prove.protocol import Choices, Stage, StepKind, TimedStep
 from breakscan.prove.step_timer import StepTimer
@@ -218,9 +210,8 @@ def write_for(row: BenchRow, callables: Sequence[str], asked: bool) -> str | Non
 
 
 def bench(program: UserProgram, wanted: WantedVariants, say: Say) -> Bench:
-    """Runs the program several times, and writes nothing. ``say`` is called with the progress. SIGINT or SIGTERM ends
-    the run, which returns what is measured until then. Raises NothingToMeasure if the program cannot be measured, or
-    torch lacks a backend or mode that is asked for, and WorkerError if it cannot be run."""
+    """Runs the program several times, and writes nothing.  SIGINT or SIGTERM ends it, with what is measured until then.
+    Raises NothingToMeasure if it cannot be measured, or torch lacks what is asked for, WorkerError if it cannot run."""
     measured: _Bench | None = None
     was_interrupted = False
     try:
@@ -269,8 +260,7 @@ class _Bench:
         self._run_again()
 
     def _measured(self, variant: Candidate, number: int) -> BenchRow:
-        """Compiles the calls in a process of its own, compares their results, compiles again what is timed, and times
-        it.  The row records any failure."""
+        """Compiles the calls in a process of its own, compares results and times them.  The row has any failure."""
 
         row = BenchRow(variant, MeasurementStatus.MEASURED)
         said = f"{number} of {len(self.variants)}: {variant.label}"
@@ -282,7 +272,7 @@ class _Bench:
                     if problem.kind in NOT_TRIED:
                         raise _Stopped(MeasurementStatus.SKIPPED, Stage.NOT_RUN, problem)
                     raise _Stopped(MeasurementStatus.FAILED, Stage.RUN_TIME, problem)
-                compile_as(worker, variant)
+                worker.compile_as(variant)
                 self.say(f"{said}: compiling")
                 explanation = self._compile(row, worker)
                 self.say(f"{said}: timing")
@@ -291,7 +281,7 @@ class _Bench:
             row.status, row.stage, row.problem = stopped.args
         except WorkerError as error:
             row.status, row.stage = MeasurementStatus.FAILED, error.stage or Stage.RUN_TIME
-            row.problem = _error(error.first_line)
+            row.problem = Observation(ObservationKind.ERROR, error.first_line)
         return row
 
     def _compile(self, row: BenchRow, worker: Worker) -> Explanation:
@@ -302,7 +292,9 @@ class _Bench:
         finally:
             explanation = self._explain(row, worker, result)
         if result.failure is not None:
-            raise _Stopped(MeasurementStatus.FAILED, result.failure.stage, _error(result.failure.text))
+            raise _Stopped(
+                MeasurementStatus.FAILED, result.failure.stage, Observation(ObservationKind.ERROR, result.failure.text)
+            )
         if any(frame.over_limit for frame in explanation.frames):
             raise _recompiling(explanation, ObservationKind.RECOMPILES_TO_LIMIT)
         if result.endless:
@@ -354,7 +346,7 @@ class _Bench:
             best, _ = best_of(self.rows, self.same)
             wanted = {OWN, *([best.label] if best else [])} - done
             measured = [row for row in self.rows if row.status is MeasurementStatus.MEASURED]
-            again = [row for row in measured if row.label in wanted and is_worth_repeating(row)]
+            again = [row for row in measured if row.label in wanted and row.ratio and row.ratio.high > 1 / FAR]
             if not again:
                 return
             for row in again:
@@ -372,7 +364,7 @@ class _Bench:
                 with original.workers.start(row.variant, self._started[row.label]) as worker:
                     if original.incomparable(worker, worker.ready(), row.variant):
                         raise WorkerError("it cannot be compared with the first one")
-                    compile_as(worker, row.variant)
+                    worker.compile_as(row.variant)
                     found.append(self.timed(worker, LONGEST_AGAIN))
         except (WorkerError, Unsteady) as error:
             text = error.first_line if isinstance(error, WorkerError) else "it is compiled again while it is timed"
@@ -429,10 +421,6 @@ def _recompiling(explanation: Explanation, kind: ObservationKind) -> _Stopped:
     return _Stopped(MeasurementStatus.UNSTEADY, Stage.RECOMPILING, Observation(kind, cause))
 
 
-def _error(text: str) -> Observation:
-    return Observation(ObservationKind.ERROR, text)
-
-
 def _stages(processes: Sequence[Sequence[Record]]) -> dict[str, float]:
     """Returns the seconds of all compiles, and of each stage without the stages within it."""
     found = {"total": 0.0}
@@ -447,11 +435,6 @@ LONGEST_AGAIN = 4.0
 """Seconds for which each of the further processes is timed."""
 FAR = 1.25
 """The ratio to eager steps from which a variant is slower in any further process, too."""
-
-
-def is_worth_repeating(row: BenchRow) -> bool:
-    """Returns whether further processes can show anything else than the first one."""
-    return row.ratio is not None and row.ratio.high > 1 / FAR
 
 
 AS_CHEAP = 1.25

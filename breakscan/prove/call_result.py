@@ -10,16 +10,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from traceback import walk_tb
 from types import FunctionType
-from typing import TYPE_CHECKING
 
-from breakscan.prove.object_walk import PLAIN, Position, cells_of, slots_of
 from breakscan.prove.outside import OUTSIDE
 from breakscan.prove.protocol import Failure, Stage
-from breakscan.prove.state import StateSnapshot, digests, plain_copy
+from breakscan.prove.state import PLAIN, Position, StateSnapshot, cells_of, digests, plain_copy, slots_of
 from breakscan.prove.torch_state import rng_state, torch, wait_for_device
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 LONGEST = 300
 
@@ -68,12 +63,12 @@ class CallResult:
     error: str | None = None
     error_text: str = ""
     raised_at: list[tuple[str, int]] = field(default_factory=list)
-    outputs: dict[str, Tensor] = field(default_factory=dict)
+    outputs: dict[str, torch.Tensor] = field(default_factory=dict)
     others: dict[str, str] = field(default_factory=dict)
     aliases: dict[str, str] = field(default_factory=dict)
     strides: dict[str, str] = field(default_factory=dict)
-    gradients: dict[str, Tensor] = field(default_factory=dict)
-    changed: dict[str, Tensor] = field(default_factory=dict)
+    gradients: dict[str, torch.Tensor] = field(default_factory=dict)
+    changed: dict[str, torch.Tensor] = field(default_factory=dict)
     changes: dict[str, str] = field(default_factory=dict)
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
     replaced: set[str] = field(default_factory=set)
@@ -86,18 +81,18 @@ class CallResult:
     failure: Failure | None = None
     sampled: bool = False
 
-    def shape(self, path: str, tensor: Tensor) -> tuple[int, ...]:
+    def shape(self, path: str, tensor: torch.Tensor) -> tuple[int, ...]:
         """The shape of the whole tensor at a path."""
         return self.shapes.get(path, tuple(tensor.shape))
 
-    def keep(self, path: str, tensor: Tensor) -> Tensor:
+    def keep(self, path: str, tensor: torch.Tensor) -> torch.Tensor:
         """Returns a copy of a tensor, or of a sample of it."""
         kept = sample_of(tensor) if self.sampled else tensor
         if kept is not tensor:
             self.shapes[path] = tuple(tensor.shape)
         return plain_copy(kept)
 
-    def tensors(self) -> list[Tensor]:
+    def tensors(self) -> list[torch.Tensor]:
         """The tensors that were returned or changed, without Python numbers."""
         held = ((self.others, self.outputs), (self.changes, self.changed))
         return [value for texts, values in held for path, value in values.items() if texts.get(path) not in NUMBERS]
@@ -107,13 +102,13 @@ SAMPLE = 2**17
 """Elements of a large tensor that are kept where not all are."""
 
 
-def sample_positions(count: int) -> Tensor:
+def sample_positions(count: int) -> torch.Tensor:
     """The numbers of the elements that are kept of so many, the same each time."""
     generator = torch.Generator().manual_seed(count)
     return torch.randint(count, (SAMPLE,), generator=generator, device="cpu")
 
 
-def sample_of(tensor: Tensor) -> Tensor:
+def sample_of(tensor: torch.Tensor) -> torch.Tensor:
     """Some elements of a large tensor of floats, its largest, smallest and root mean square; another tensor itself."""
     # Those of one byte have no order.
     is_float = tensor.is_floating_point() and tensor.element_size() > 1
@@ -155,7 +150,7 @@ def leaves(result: object, path: str = "output", around: tuple[int, ...] = ()) -
         yield from leaves(value, name, (*around, id(result)))
 
 
-def differentiable(result: object) -> list[Tensor]:
+def differentiable(result: object) -> list[torch.Tensor]:
     """The tensors of a result that require a gradient."""
     return [leaf for _, leaf in leaves(result) if isinstance(leaf, torch.Tensor) and leaf.requires_grad]
 
@@ -164,7 +159,7 @@ PERIOD = 1_000_003
 """The random numbers of a direction, repeated in a larger one.  No two rows get the same ones: it is a prime."""
 
 
-def projections(result: object) -> tuple[list[Tensor], list[Tensor]]:
+def projections(result: object) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
     """The tensors of a result that require a gradient, and a fixed random direction for each."""
     ends = differentiable(result)
     generator = torch.Generator().manual_seed(20_000)
@@ -208,7 +203,7 @@ def result_of(
     if found.error is None and with_hooks:
         _note_gradients(found, returned, backward, snapshots)
     found.printed, found.outside = OUTSIDE.changes([file for snapshot in snapshots for file in snapshot.files])
-    passed: dict[int, Tensor | None] = {}
+    passed: dict[int, torch.Tensor | None] = {}
     for snapshot, plains in reversed(list(zip(snapshots, before, strict=True))):
         # The state may be that of a later call: what is passed had the values of the inputs.
         values = _note_changes(found, snapshot, plains, owners, passed)
@@ -219,7 +214,7 @@ def result_of(
 
 
 def _note_outputs(
-    found: CallResult, returned: object, reached: Sequence[tuple[str, Tensor]], owners: dict[int, str]
+    found: CallResult, returned: object, reached: Sequence[tuple[str, torch.Tensor]], owners: dict[int, str]
 ) -> None:
     ids = {id(own): path for path, own in reached}
     for path, leaf in leaves(returned):
@@ -245,7 +240,7 @@ def _note_outputs(
             owners[storage] = path
 
 
-def as_tensor(leaf: object) -> Tensor | None:
+def as_tensor(leaf: object) -> torch.Tensor | None:
     """A value as a tensor, if it is a tensor, an array of numbers or a number."""
     if isinstance(leaf, torch.Tensor):
         return leaf
@@ -273,8 +268,8 @@ def _note_changes(
     snapshot: StateSnapshot,
     before: Mapping[str, object],
     owners: Mapping[int, str],
-    passed: Mapping[int, Tensor | None],
-) -> Mapping[str, Tensor]:
+    passed: Mapping[int, torch.Tensor | None],
+) -> Mapping[str, torch.Tensor]:
     now = snapshot.now(gradients=False)
     known = {path: id(one) for path, one in snapshot.tensors.items() if path not in now.bound and id(one) in passed}
     values = {path: value for path, value in now.values.items() if path not in known}
@@ -303,33 +298,25 @@ def _note_gradients(found: CallResult, returned: object, backward: bool, snapsho
     """Runs the backward pass.  Where the result has none, the call itself may have run one."""
     if not differentiable(returned):
         found.no_backward = NO_GRADIENT if backward else None
-    elif not backward or not _run_backward(found, returned):
+    elif not backward:
         return
+    else:
+        ends, directions = projections(returned)
+        began = time.perf_counter()
+        try:
+            torch.autograd.backward(ends, directions)
+        except RuntimeError as error:
+            found.no_backward, found.failure = f"{type(error).__qualname__}: {error}"[:300], failure_of(error)
+            return
+        wait_for_device()
+        found.backward_seconds = time.perf_counter() - began
     for snapshot in snapshots:
         for path, leaf in snapshot.leaves().items():
             if leaf.grad is not None:
-                # Nothing else uses what the backward pass has made.
-                is_new = snapshot.walk.grads[path] is None and type(leaf.grad) is torch.Tensor
-                is_plain = leaf.grad.device.type == "cpu" and leaf.grad.layout is torch.strided and not found.sampled
-                found.gradients[path] = leaf.grad.detach() if is_new and is_plain else found.keep(path, leaf.grad)
+                found.gradients[path] = found.keep(path, leaf.grad)
 
 
-def _run_backward(found: CallResult, returned: object) -> bool:
-    """Returns whether it ended."""
-    ends, directions = projections(returned)
-    began = time.perf_counter()
-    try:
-        torch.autograd.backward(ends, directions)
-    except RuntimeError as error:
-        found.no_backward = f"{type(error).__qualname__}: {error}"[:300]
-        found.failure = failure_of(error)
-        return False
-    wait_for_device()
-    found.backward_seconds = time.perf_counter() - began
-    return True
-
-
-def _storage(tensor: Tensor) -> int | None:
+def _storage(tensor: torch.Tensor) -> int | None:
     """Returns the address of a tensor's memory; None for subclasses that have none."""
     try:
         return int(tensor.untyped_storage().data_ptr()) or None

@@ -10,22 +10,15 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from breakscan.prove import torch_state
 from breakscan.prove.call_result import CallResult, one_line, projections, result_of
 from breakscan.prove.capture import CapturedCall, CapturedCallable
 from breakscan.prove.equal import Change, Expected, Noise, Part, ResultDifference, places_of
 from breakscan.prove.outside import OUTSIDE
 from breakscan.prove.overlay import ExecutedCode
-from breakscan.prove.protocol import CallStart, Failure, RanCode, ValueMismatch
+from breakscan.prove.protocol import Failure, RanCode
 from breakscan.prove.state import digests, read_file, write_file
-from breakscan.prove.torch_state import (
-    eager_stance,
-    higher_precision,
-    mark_step,
-    plain_modes,
-    set_rng_state,
-    torch,
-    wait_for_device,
-)
+from breakscan.prove.torch_state import eager_stance, mark_step, plain_modes, torch, wait_for_device
 
 
 class CompileClock(contextlib.ExitStack):
@@ -75,8 +68,7 @@ class RunQueue(contextlib.ExitStack):
 
 
 def unloaded_time() -> float:
-    """A clock that stands still while this thread waits for a core: what else runs on the machine does not decide what
-    is looked at."""
+    """A clock that stands still while this thread waits for a core: other programs do not decide what is looked at."""
     with RunQueue() as queue:
         return time.perf_counter() - queue.waits()[0]
 
@@ -100,7 +92,7 @@ def put_back(captured: CapturedCallable, call: CapturedCall) -> None:
     for snapshot in snapshots:
         snapshot.restore()
     OUTSIDE.put_back([file for snapshot in snapshots for file in snapshot.files])
-    set_rng_state(call.rng)
+    torch_state.set_rng_state(call.rng)
     # The program may have stopped within autocast, which keeps what it has cast.
     torch.clear_autocast_cache()
 
@@ -132,8 +124,7 @@ def in_turn(captured: CapturedCallable, call: CapturedCall) -> contextlib.Abstra
 
 
 def _settle(captured: CapturedCallable) -> None:
-    """Drops the state that the first call found where it is like that of the later calls, or where the call cannot be
-    repeated from it."""
+    """Drops the state that the first call found if it is like that of later calls, or the call does not run from it."""
     first = captured.calls[0]
     if first.state is None or captured.state is None:
         return
@@ -147,8 +138,7 @@ def _settle(captured: CapturedCallable) -> None:
 
 @dataclass(frozen=True)
 class Reference:
-    """The expected results: those of the unchanged program are in the file ``path``, with the ``noise`` of further runs
-    of it."""
+    """The results of the unchanged program, in the file ``path``, with the ``noise`` of further runs of it."""
 
     path: str
     noise: tuple[Noise, ...] = ()
@@ -203,12 +193,6 @@ def compare(reference: Reference, results: Sequence[CallResult], eager: bool, mo
         )
 
 
-def compare_exact(reference: Reference, results: Sequence[CallResult]) -> Compared:
-    """Compares the results of all calls in higher precision."""
-    with reference.opened() as expected:
-        return Compared(tuple(expected.differences_when_exact(results)), tuple(expected.distances(exact=True)))
-
-
 def compare_call(reference: Reference, number: int, result: CallResult) -> Compared:
     """Compares the compiled result of the call with this number."""
     with reference.opened() as expected:
@@ -217,8 +201,7 @@ def compare_call(reference: Reference, number: int, result: CallResult) -> Compa
 
 
 def _is_unlike(difference: ResultDifference, results: Sequence[CallResult]) -> bool:
-    """Return True if a Python number or a text differs, which does not have to repeat itself: a time, a number of the
-    process."""
+    """Return True if a Python number or a text differs, which need not repeat itself: a time, the id of the process."""
     result = results[difference.call]
     kind = {Part.OUTPUT: result.others, Part.STATE: result.changes}.get(difference.part, {}).get(difference.path)
     is_text = bool(kind) and difference.change in (Change.ERROR, Change.ELEMENT, Change.TEXT)
@@ -269,13 +252,8 @@ class CallRuns:
         self._stop_recording = stop_recording
         self._results: list[CallResult] = []
 
-    def start(self) -> tuple[CallStart, ...]:
-        """The state that the first call of each callable found."""
-        return tuple(captured.start for captured in self._callables)
-
     def save(self, path: str) -> None:
-        """Writes the state of all calls to a file for the other processes.  Decides before which first calls run from a
-        state of their own."""
+        """Writes the state of all calls to a file for the other processes, that of a first call where it needs one."""
         saved = []
         for captured in self._callables:
             _settle(captured)
@@ -283,9 +261,9 @@ class CallRuns:
             saved.append((calls, [snapshot.values for snapshot in captured.snapshots()]))
         write_file(saved, path)
 
-    def take(self, path: str) -> tuple[ValueMismatch, ...]:
+    def take(self, path: str) -> tuple[str, ...]:
         """Replaces the state of all calls by that of a file.  Returns what could not be taken over."""
-        problems: list[ValueMismatch] = []
+        problems: list[str] = []
         for captured, (calls, states) in zip(self._callables, read_file(path), strict=False):
             for call, (has_own, rng) in zip(captured.calls, calls, strict=False):
                 call.state = call.state if has_own else None
@@ -311,8 +289,7 @@ class CallRuns:
         return ReferenceRun(is_random, sum(firsts), double, no_exact)
 
     def nudged(self, reference: Reference, seed: int, long: bool) -> tuple[Noise, ...]:
-        """Runs each call eager, of long calls one, with values that are nudged.  Returns how far that moves the
-        results."""
+        """Runs each call eager, of long calls one, with nudged values.  Returns how far that moves the results."""
         if not long:
             return compare(reference, self._eager(seed), True).distances
         calls = list(calls_of(self._callables))
@@ -341,8 +318,10 @@ class CallRuns:
 
     def exact(self, reference: Reference, double: bool) -> Compared | None:
         """Runs each call eager in higher precision, if that is possible."""
-        results = self._exact(double)
-        return None if isinstance(results, str) else compare_exact(reference, results)
+        if isinstance(results := self._exact(double), str):
+            return None
+        with reference.opened() as expected:
+            return Compared(tuple(expected.differences_when_exact(results)), tuple(expected.distances(exact=True)))
 
     def _eager(
         self, nudge: int = 0, calls: Iterable[tuple[CapturedCallable, CapturedCall]] | None = None
@@ -362,7 +341,7 @@ class CallRuns:
             tensors = [tensor for one in captured.snapshots_of(call) for tensor in one.tensors.values()]
             with in_turn(captured, call), eager_stance():
                 try:
-                    with higher_precision(tensors, double):
+                    with torch_state.higher_precision(tensors, double):
                         results.append(run_call(captured, call, captured.original, backward=True))
                 except Exception as error:
                     return one_line(error)
@@ -406,8 +385,7 @@ class CallRuns:
 
 
 def _row(captured: CapturedCallable, size: int) -> list[tuple[float, int]]:
-    """The seconds and compiles of a row of calls as the program makes them: numbers that the calls change stay
-    changed."""
+    """The seconds and compiles of a row of calls as the program makes them: numbers that they change stay changed."""
     row = []
     put_back(captured, captured.calls[0])
     for number in range(size):

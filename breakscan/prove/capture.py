@@ -15,18 +15,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from types import CodeType, FrameType, FunctionType, ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 from breakscan.prove.call_result import differentiable
-from breakscan.prove.object_walk import ObjectWalk
 from breakscan.prove.protocol import CallStart, CompileOption
-from breakscan.prove.state import StateSnapshot, digests
+from breakscan.prove.state import ObjectWalk, StateSnapshot, digests
 from breakscan.prove.torch_state import Modes, eager_stance, rng_state, torch
-
-if TYPE_CHECKING:
-    from torch import Tensor
-    from torch.nn import Module
-    from torch.utils.hooks import RemovableHandle
 
 
 class CompileHook:
@@ -106,7 +100,7 @@ class CapturedCall:
     args: tuple[object, ...]
     kwargs: dict[str, object]
     inputs: StateSnapshot
-    rng: dict[str, Tensor]
+    rng: dict[str, torch.Tensor]
     modes: Modes
     state: StateSnapshot | None = None
     has_returned: bool = False
@@ -246,7 +240,7 @@ class LaterCalls:
         return self._kept
 
 
-def _layout(tensor: Tensor) -> tuple[object, ...]:
+def _layout(tensor: torch.Tensor) -> tuple[object, ...]:
     """The sizes of a tensor, how it lies in memory, and how many bytes its integers take."""
     is_integers = tensor.dtype in (torch.int64, torch.int32, torch.int16) and tensor.numel()
     taken = int(tensor.max()).bit_length() // 8 if is_integers else 0
@@ -254,15 +248,11 @@ def _layout(tensor: Tensor) -> tuple[object, ...]:
     return tuple(tensor.shape), strides, str(tensor.dtype), taken
 
 
-class UserFrame(NamedTuple):
-    """A frame of the program at a call: its code, the line, and all names that it can see."""
-
-    code: CodeType
-    line: int
-    names: dict[str, Any]
+UserFrame = tuple[CodeType, int, dict[str, Any]]
+"""A frame of the program at a call: its code, the line, and all names that it can see."""
 
 
-def program_frames(frame: FrameType | None) -> Iterator[FrameType]:
+def own_frames(frame: FrameType | None) -> Iterator[FrameType]:
     """A frame and those that it is called from, without those of torch and breakscan."""
     ours = tuple(os.path.dirname(os.path.abspath(path)) + os.sep for path in (torch.__file__, __file__))
     while frame is not None:
@@ -303,7 +293,7 @@ class Capture:
         """Those that have made the last captured call, the innermost first."""
         self.step_modes: Modes | None = None
         """The modes in which the program steps its optimizer: those of its loop."""
-        self._hooked: RemovableHandle | None = None
+        self._hooked: torch.utils.hooks.RemovableHandle | None = None
 
     @property
     def captured(self) -> list[CapturedCallable]:
@@ -354,14 +344,13 @@ class Capture:
 
                 self._first()
                 self._hooked = register_optimizer_step_pre_hook(self._stepped)
-            modules: dict[str, Module] = {}
             args, kwargs = _cut_off(args), _cut_off(kwargs)
-            inputs = StateSnapshot({"args": args, "kwargs": kwargs}, modules)
-            frames = program_frames(sys._getframe())
-            self.frames = [UserFrame(one.f_code, one.f_lineno, {**one.f_globals, **one.f_locals}) for one in frames]
+            inputs = StateSnapshot({"args": args, "kwargs": kwargs}, {})
+            frames = own_frames(sys._getframe())
+            self.frames = [(one.f_code, one.f_lineno, {**one.f_globals, **one.f_locals}) for one in frames]
             captured.calls.append(CapturedCall(args, kwargs, inputs, rng_state(), Modes.now()))
             if len(captured.calls) in (1, self._calls):
-                captured.state = state_of(captured, modules)
+                captured.state = state_of(captured)
             if len(captured.calls) == 1 and captured.state is not None:
                 first = captured.calls[0]
                 first.state = captured.state
@@ -402,20 +391,18 @@ class Capture:
         self._unhook()
         for captured in self.captured:
             if len(captured.calls) < self._calls:
-                modules: dict[str, Module] = {}
-                ObjectWalk({"args": captured.calls[-1].args, "kwargs": captured.calls[-1].kwargs}, modules)
-                captured.state = state_of(captured, modules)
+                captured.state = state_of(captured)
 
 
-def state_of(captured: CapturedCallable, modules: dict[str, Module]) -> StateSnapshot:
-    """The objects that the callable can reach, and the modules among its arguments."""
+def state_of(captured: CapturedCallable) -> StateSnapshot:
+    """The objects that the callable can reach, and the modules among the arguments of its last call."""
     subject = subject_of(captured.original)
     is_module = isinstance(subject, torch.nn.Module)
     owner = subject if is_module else getattr(subject, "__self__", None)
     roots = {} if owner is None else {"self": owner}
     if not is_module:
         roots[""] = getattr(subject, "__func__", subject)
-    return StateSnapshot({**roots, **modules})
+    return StateSnapshot({**roots, **(captured.calls[-1].inputs.walk.modules or {})})
 
 
 def subject_of(original: Any) -> Any:
@@ -446,7 +433,7 @@ def watch_backward(result: object, seen: Callable[[], object]) -> None:
             leaf.grad_fn.register_prehook(lambda *_: seen())
 
 
-def module_of(original: Any) -> Module | None:
+def module_of(original: Any) -> torch.nn.Module | None:
     """The module that was compiled, or a method of which was compiled."""
     subject = subject_of(original)
     parts = (subject, getattr(subject, "__self__", None))

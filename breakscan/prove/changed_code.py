@@ -126,8 +126,7 @@ def _defaults(tree: ast.AST) -> Iterator[tuple[ast.FunctionDef | ast.AsyncFuncti
 
 
 def set_elsewhere(text: str) -> set[str]:
-    """The names of attributes that a text sets outside of ``__init__`` and the bodies of classes, and of variables that
-    it sets more than once."""
+    """The names of attributes that a text sets outside of ``__init__`` and classes, and of variables set repeatedly."""
     tree = ast.parse(text)
     inits = [one for one in ast.walk(tree) if isinstance(one, FUNCTIONS) and one.name == "__init__"]
     first = {id(node) for one in inits for node in ast.walk(one)}

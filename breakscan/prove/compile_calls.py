@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
@@ -12,7 +12,7 @@ import libcst as cst
 
 from breakscan.fix.apply import applied
 from breakscan.fix.support.build import argument, copied
-from breakscan.fix.support.context import Edit, FileTree, Replacement
+from breakscan.fix.support.context import Edit, FileTree
 from breakscan.fix.support.walking import walk
 from breakscan.model.facts import FileFacts
 from breakscan.model.remedy import COMPILE
@@ -60,6 +60,27 @@ class CompileCall:
         """The code of its arguments besides the subject."""
         return ", ".join(file.code(one.with_changes(comma=cst.MaybeSentinel.DEFAULT)) for one in self.options.values())
 
+    def with_keyword(self, name: str, value: str | None) -> Edit | None:
+        """The edit that gives it a keyword argument, or takes it away."""
+        was = self.options.get(name)
+        if value is None if was is None else was.value.deep_equals(cst.parse_expression(value or "None")):
+            return None
+        given = list(self.call.args) if self.call is not None else []
+        if self.call is None or was is None or was not in given:
+            # One that a partial gives is not taken away: None in its place is the default.
+            if self.call is not None:
+                return Edit({self.call: with_option(self.call, name, value or "None")})
+            assert isinstance(self.node, cst.Decorator)
+            decorator = cst.Call(self.node.decorator, [argument(cst.parse_expression(value or "None"), name)])
+            return Edit({self.node: self.node.with_changes(decorator=decorator)})
+        at = given.index(was)
+        if value is not None:
+            return Edit({was: was.with_changes(value=cst.parse_expression(value))})
+        last = given.pop(at)
+        if given and at == len(given):
+            given[-1] = _as_last(given[-1], last)
+        return Edit({self.call: self.call.with_changes(args=given)})
+
 
 @dataclass(frozen=True, slots=True)
 class _Maker:
@@ -93,6 +114,18 @@ class UserFile(FileTree):
         """The imports that all of the file sees."""
         outer = (one for one in self.module.body if not isinstance(one, cst.FunctionDef | cst.ClassDef))
         return [found for statement in outer for node in walk(statement) for found in imported(node)]
+
+    @cached_property
+    def last_import(self) -> int | None:
+        """The number of the last import at the top of the file before something is compiled."""
+        last, compiling = None, {call.node for call in self.calls}
+        for number, statement in enumerate(self.module.body):
+            parts = list(walk(statement))
+            if not compiling.isdisjoint(parts):
+                break
+            if not isinstance(statement, cst.FunctionDef | cst.ClassDef) and any(list(imported(one)) for one in parts):
+                last = number
+        return last
 
     def dotted(self, node: cst.CSTNode) -> str | None:
         """The dotted name of an imported object."""
@@ -207,8 +240,8 @@ class UserFile(FileTree):
         before: Sequence[cst.BaseStatement],
         becomes: cst.BaseSmallStatement | None,
         after: Sequence[cst.BaseStatement] = (),
-    ) -> Mapping[cst.CSTNode, Replacement] | None:
-        """The replacement of a simple statement's line: it becomes another one, with statements before and after."""
+    ) -> Edit | None:
+        """The edit of a simple statement's line: it becomes another one, with statements before and after."""
         line = self.parents[small]
         if not isinstance(line, cst.SimpleStatementLine):
             return None
@@ -223,7 +256,46 @@ class UserFile(FileTree):
         # The comment behind the line stays with its last part.
         if parts and isinstance(parts[-1], cst.SimpleStatementLine):
             parts[-1] = parts[-1].with_changes(trailing_whitespace=line.trailing_whitespace)
-        return {line: parts or None}
+        return Edit({line: parts or None})
+
+    def without(self, call: CompileCall) -> Edit | None:
+        """The edit that leaves a call out: what it compiles runs as it is."""
+        if call.form is Form.DECORATOR:
+            return Edit({call.node: None})
+        assert call.subject is not None
+        small = self.small_statement(call.node)
+        if small is not None and self._is_statement(small, call):
+            _, body, loop, *_ = (*self.around(small), None, None)
+            if isinstance(loop, cst.For) and loop.body is body and len(loop.body.body) == 1 and is_simple(loop.iter):
+                # ``for block in model.blocks: block.compile()``
+                return Edit({loop: None})
+            return self.split(small, [], None)
+        return Edit({call.node: copied(call.subject)}) if call.form is Form.CALL else None
+
+    def _is_statement(self, small: cst.BaseSmallStatement, call: CompileCall) -> bool:
+        """Return whether nothing is left of a statement without the call: ``model = torch.compile(model)``."""
+        if isinstance(small, cst.Expr):
+            return small.value is call.node
+        if not isinstance(small, cst.Assign) or small.value is not call.node or len(small.targets) != 1:
+            return False
+        return self.code(small.targets[0].target) == call.target
+
+    def in_place_of(self, call: CompileCall, lines: Callable[[str, str], str]) -> Edit | None:
+        """The edit that writes ``lines(owner, arguments)`` in place of a call, whose result is then what it compiled:
+        ``owner`` is the code of that, ``arguments`` the keyword arguments."""
+        small = self.small_statement(call.node)
+        if small is None or call.subject is None:
+            return None
+        arguments = call.arguments(self)
+        if is_simple(call.subject):
+            new = list(cst.parse_module(lines(call.target, arguments)).body)
+            becomes = None if self._is_statement(small, call) else small.deep_replace(call.node, copied(call.subject))
+            return self.split(small, new, becomes)  # type: ignore[arg-type]
+        if isinstance(small, cst.Assign) and small.value is call.node and is_simple(small.targets[0].target):
+            owner = self.code(small.targets[0].target)
+            new = list(cst.parse_module(lines(owner, arguments)).body)
+            return self.split(small, [], small.with_changes(value=copied(call.subject)), new)
+        return None
 
 
 def _line(body: Sequence[cst.BaseSmallStatement]) -> cst.SimpleStatementLine:
@@ -249,28 +321,6 @@ def is_simple(node: cst.CSTNode | None) -> bool:
     return isinstance(node, cst.Name) or (isinstance(node, cst.Attribute) and is_simple(node.value))
 
 
-def with_keyword(call: CompileCall, name: str, value: str | None) -> Edit | None:
-    """The edit that gives a call a keyword argument, or takes it away."""
-    was = call.options.get(name)
-    if value is None if was is None else was.value.deep_equals(cst.parse_expression(value or "None")):
-        return None
-    given = list(call.call.args) if call.call is not None else []
-    if call.call is None or was is None or was not in given:
-        # One that a partial gives is not taken away: None in its place is the default.
-        if call.call is not None:
-            return Edit({call.call: with_argument(call.call, name, value or "None")})
-        assert isinstance(call.node, cst.Decorator)
-        decorator = cst.Call(call.node.decorator, [argument(cst.parse_expression(value or "None"), name)])
-        return Edit({call.node: call.node.with_changes(decorator=decorator)})
-    at = given.index(was)
-    if value is not None:
-        return Edit({was: was.with_changes(value=cst.parse_expression(value))})
-    last = given.pop(at)
-    if given and at == len(given):
-        given[-1] = _as_last(given[-1], last)
-    return Edit({call.call: call.call.with_changes(args=given)})
-
-
 def _as_last(moved: cst.Arg, last: cst.Arg) -> cst.Arg:
     """An argument in the place of the last one; a comment behind it stays."""
     mine, comma = moved.comma, last.comma
@@ -281,65 +331,17 @@ def _as_last(moved: cst.Arg, last: cst.Arg) -> cst.Arg:
     return moved.with_changes(comma=comma, whitespace_after_arg=last.whitespace_after_arg)
 
 
-def with_argument(call: cst.Call, name: str, value: str) -> cst.Call:
+def with_option(call: cst.Call, name: str, value: str) -> cst.Call:
     """The call with one more keyword argument, on a line of its own if the others have theirs."""
     new = argument(cst.parse_expression(value), name)
     if not call.args:
         return call.with_changes(args=[new])
     *heads, last = call.args
-    if isinstance(last.comma, cst.Comma):
-        between = heads[0].comma if heads else cst.Comma(whitespace_after=call.whitespace_before_args)
-        new = new.with_changes(comma=last.comma)
-    else:
-        between = heads[0].comma if heads else cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
-        new = new.with_changes(whitespace_after_arg=last.whitespace_after_arg)
-        last = last.with_changes(whitespace_after_arg=cst.SimpleWhitespace(""))
-    return call.with_changes(args=[*heads, last.with_changes(comma=between), new])
-
-
-def without_compile(file: UserFile, call: CompileCall) -> Edit | None:
-    """The edit that leaves a call out: what it compiles runs as it is."""
-    if call.form is Form.DECORATOR:
-        return Edit({call.node: None})
-    assert call.subject is not None
-    small = file.small_statement(call.node)
-    if small is not None and _is_statement(file, small, call):
-        _, body, loop, *_ = (*file.around(small), None, None)
-        if isinstance(loop, cst.For) and loop.body is body and len(loop.body.body) == 1 and is_simple(loop.iter):
-            # ``for block in model.blocks: block.compile()``
-            return Edit({loop: None})
-        replaced = file.split(small, [], None)
-        return Edit(replaced) if replaced is not None else None
-    return Edit({call.node: copied(call.subject)}) if call.form is Form.CALL else None
-
-
-def _is_statement(file: UserFile, small: cst.BaseSmallStatement, call: CompileCall) -> bool:
-    """Return whether nothing is left of a statement without the call: ``model = torch.compile(model)``."""
-    if isinstance(small, cst.Expr):
-        return small.value is call.node
-    if not isinstance(small, cst.Assign) or small.value is not call.node or len(small.targets) != 1:
-        return False
-    return file.code(small.targets[0].target) == call.target
-
-
-def in_place_of(file: UserFile, call: CompileCall, lines: Callable[[str, str], str]) -> Edit | None:
-    """The edit that writes ``lines(owner, arguments)`` in place of a call, whose result is then what it compiled:
-    ``owner`` is the code of that, ``arguments`` the keyword arguments."""
-    small = file.small_statement(call.node)
-    if small is None or call.subject is None:
-        return None
-    arguments = call.arguments(file)
-    if is_simple(call.subject):
-        new = list(cst.parse_module(lines(call.target, arguments)).body)
-        becomes = None if _is_statement(file, small, call) else small.deep_replace(call.node, copied(call.subject))
-        replaced = file.split(small, new, becomes)  # type: ignore[arg-type]
-    elif isinstance(small, cst.Assign) and small.value is call.node and is_simple(small.targets[0].target):
-        owner = file.code(small.targets[0].target)
-        new = list(cst.parse_module(lines(owner, arguments)).body)
-        replaced = file.split(small, [], small.with_changes(value=copied(call.subject)), new)
-    else:
-        return None
-    return Edit(replaced) if replaced is not None else None
+    space = call.whitespace_before_args if isinstance(last.comma, cst.Comma) else cst.SimpleWhitespace(" ")
+    between = heads[0].comma if heads else cst.Comma(whitespace_after=space)
+    new = new.with_changes(comma=last.comma, whitespace_after_arg=last.whitespace_after_arg)
+    last = last.with_changes(comma=between, whitespace_after_arg=cst.SimpleWhitespace(""))
+    return call.with_changes(args=[*heads, last, new])
 
 
 TextEdit = Callable[[UserFile], Edit | None]

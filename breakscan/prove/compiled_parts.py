@@ -6,7 +6,6 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -19,14 +18,6 @@ from breakscan.recording.parsers.frames import frames_of
 
 if TYPE_CHECKING:
     from torch.fx import GraphModule, Node
-
-
-@dataclass(frozen=True)
-class PartRun:
-    """The operations of all graphs, where only a part was compiled, and how the results differ."""
-
-    operations: tuple[GraphOperation, ...]
-    compared: Compared
 
 
 class CompiledParts:
@@ -72,9 +63,10 @@ class CompiledParts:
 
     def run(
         self, reference: Reference, number: int | None, settings: dict[str, CompileOption], part: CompiledPart | None
-    ) -> PartRun:
-        """Runs all calls compiled with these settings of Inductor, or with only a part compiled.  Of the call with a
-        number, only those before it of the same callable are run, too."""
+    ) -> tuple[tuple[GraphOperation, ...], Compared]:
+        """Runs all calls compiled with these settings of Inductor, or with only a part compiled; of the call with a
+        number, only those before it of the same callable, too.  Returns the operations of all graphs, where a part was
+        compiled, and how the results differ."""
         import torch._inductor.config as inductor
 
         self._stop_recording()
@@ -87,7 +79,7 @@ class CompiledParts:
         compared = (
             compare(reference, results, eager=False) if number is None else compare_call(reference, number, results[-1])
         )
-        return PartRun(tuple(backend.operations) if backend is not None else (), compared)
+        return tuple(backend.operations) if backend is not None else (), compared
 
     def _compiled(self, captured: CapturedCallable, backend: Any) -> Callable[..., object]:
         if backend is None:

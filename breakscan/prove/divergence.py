@@ -159,8 +159,10 @@ class _Search:
         if time.monotonic() > self._until:
             raise _Lost
         settings = {**self._settings, **(settings or {})}
-        run = self._worker.ask(CompiledParts.run, self._original.eager_reference, self._call, settings, part)
-        self._operations = run.operations or self._operations
+        operations, run = self._worker.ask(
+            CompiledParts.run, self._original.eager_reference, self._call, settings, part
+        )
+        self._operations = operations or self._operations
         differences = self._original.differences_of_part(run, bool(self._settings))
         raises = any(one.part is Part.EXCEPTION for one in differences)
         if raises and not any(one.part is Part.EXCEPTION for one in self.found.differences):

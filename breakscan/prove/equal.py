@@ -15,15 +15,11 @@ import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 from breakscan.prove.call_result import NO_GRADIENT, NUMBERS, SAMPLE, CallResult, sample_positions
-from breakscan.prove.object_walk import CACHE_INFO
-from breakscan.prove.state import shape_of
+from breakscan.prove.state import CACHE_INFO, shape_of
 from breakscan.prove.torch_state import cuda_in_use, torch
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 
 class Part(str, Enum):
@@ -120,7 +116,7 @@ class Distance:
     close: bool = True
 
     @classmethod
-    def between(cls, one: Tensor, other: Tensor, relative: float = 0.0, absolute: float = 0.0) -> Distance:
+    def between(cls, one: torch.Tensor, other: torch.Tensor, relative: float = 0.0, absolute: float = 0.0) -> Distance:
         """The distance of ``other`` from ``one``, which has the same shape."""
         one, other = _on_gpu(one), _on_gpu(other)
         if one.device != other.device:
@@ -141,7 +137,7 @@ class Distance:
                 close = close and is_rounded and bool((error <= allowed).all())
         return cls(math.sqrt(squares / one.numel()), worst, at, close)
 
-    def is_like(self, usual: Distance | None, one: Tensor) -> bool:
+    def is_like(self, usual: Distance | None, one: torch.Tensor) -> bool:
         """Return whether it is no larger than a usual distance, in the mean and at the worst element."""
         if usual is None:
             return False
@@ -241,8 +237,7 @@ class Expected:
         ]
 
     def differences_when_exact(self, runs: Sequence[CallResult]) -> list[ResultDifference]:
-        """The differences of results of another program in higher precision: values alone, as types may follow the
-        precision."""
+        """The differences of results of another program in higher precision: values alone, as it may change types."""
         found = []
         self.seen = {}
         for number, part, path, exactly, now in _pairs(self._exact, runs):
@@ -259,7 +254,7 @@ class Expected:
                 found.append(replace(_at(part, path, one, exactly, now, distance, tolerance), call=number))
         return found
 
-    def _absolute(self, part: Part, one: Tensor, exact: Tensor | None, tolerance: float) -> float:
+    def _absolute(self, part: Part, one: torch.Tensor, exact: torch.Tensor | None, tolerance: float) -> float:
         """The absolute tolerance, which only matters for what is nothing but rounding."""
         if exact is not None and str(exact.dtype) in ("torch.float64", "torch.complex128"):
             return SMALLEST.get(str(one.dtype), 1e-7)
@@ -333,13 +328,17 @@ class Expected:
                 yield found
 
     def _of_tensor(
-        self, part: Part, path: str, result: CallResult, other: Tensor, exact: Tensor | None, eager: bool
+        self, part: Part, path: str, result: CallResult, other: torch.Tensor, exact: torch.Tensor | None, eager: bool
     ) -> ResultDifference | None:
         """The difference of a tensor of the same shape; None where it counts as equal."""
         one = _tensors(result, part)[path]
         exact = exact if exact is not None and exact.shape == one.shape else None
         is_number = _is_number(result, part, path)
-        tolerance = _tolerance(other if is_number else one, STRICT if eager else TOLERANCES, is_number)
+        # Python numbers are made of tensors, and rounded as those are.
+        dtype = str((other if is_number else one).dtype)
+        dtype = "torch.float32" if is_number and dtype == "torch.float64" else dtype
+        tolerances = STRICT if eager else TOLERANCES
+        tolerance = tolerances.get(dtype, tolerances["torch.float32"])
         distance = Distance.between(one, other, tolerance, self._absolute(part, one, exact, tolerance))
         _widen(self.seen, part, path, distance)
         if distance.worst and not self.is_loose:
@@ -358,13 +357,13 @@ class Expected:
         return replace(found, change=Change.TIE) if is_tie else found
 
 
-def has_information(tensor: Tensor) -> bool:
+def has_information(tensor: torch.Tensor) -> bool:
     """Return whether any element is neither zero nor infinite nor NaN: other code would hardly compute the same."""
     wide = _wide(tensor)
     return bool((wide.isfinite() & (wide != 0)).any())
 
 
-def root_mean_square(tensor: Tensor) -> float:
+def root_mean_square(tensor: torch.Tensor) -> float:
     """Of the finite elements."""
     squares = 0.0
     for part in map(_wide, torch.split(_on_gpu(tensor).flatten(), AT_ONCE)):
@@ -373,7 +372,7 @@ def root_mean_square(tensor: Tensor) -> float:
     return math.sqrt(squares / max(1, tensor.numel()))
 
 
-def _on_gpu(tensor: Tensor) -> Tensor:
+def _on_gpu(tensor: torch.Tensor) -> torch.Tensor:
     """A large tensor on the GPU, if there is one with room: a CPU needs a minute for all gradients of a small GPT."""
     if tensor.numel() >= LARGE and cuda_in_use():
         with contextlib.suppress(torch.OutOfMemoryError):
@@ -381,13 +380,13 @@ def _on_gpu(tensor: Tensor) -> Tensor:
     return tensor
 
 
-def _tensors(result: CallResult, part: Part) -> Mapping[str, Tensor]:
-    return cast("Mapping[str, Tensor]", getattr(result, _TENSORS[part]))
+def _tensors(result: CallResult, part: Part) -> Mapping[str, torch.Tensor]:
+    return cast("Mapping[str, torch.Tensor]", getattr(result, _TENSORS[part]))
 
 
 def _pairs(
     results: Sequence[CallResult], runs: Sequence[CallResult]
-) -> Iterator[tuple[int, Part, str, Tensor, Tensor]]:
+) -> Iterator[tuple[int, Part, str, torch.Tensor, torch.Tensor]]:
     """The tensors that both have in the same shape, with the number of the call."""
     for number, (one, other) in enumerate(zip(results, runs, strict=False)):
         for part in _TENSORS:
@@ -463,17 +462,11 @@ def _becomes_tensor(one: CallResult, other: CallResult, part: Part, path: str) -
     return is_number and tensor is not None and not tensor.ndim and not _is_number(other, part, path)
 
 
-def _tolerance(tensor: Tensor, tolerances: Mapping[str, float], is_number: bool = False) -> float:
-    """The relative tolerance of a dtype.  Python numbers are made of tensors, and rounded as those are."""
-    dtype = "torch.float32" if is_number and str(tensor.dtype) == "torch.float64" else str(tensor.dtype)
-    return tolerances.get(dtype, tolerances["torch.float32"])
-
-
-def _is_rounded(tensor: Tensor) -> bool:
+def _is_rounded(tensor: torch.Tensor) -> bool:
     return tensor.dtype.is_floating_point or tensor.dtype.is_complex
 
 
-def _error(a: Tensor, b: Tensor) -> Tensor:
+def _error(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """The error of each element: 0 for equal ones, NaN and infinities included, infinite for a NaN on one side."""
     error = (_wide(b) - _wide(a)).abs()
     if math.isfinite(float(error.max())):
@@ -482,14 +475,20 @@ def _error(a: Tensor, b: Tensor) -> Tensor:
     return error.nan_to_num_(nan=math.inf, posinf=math.inf)
 
 
-def _wide(tensor: Tensor) -> Tensor:
+def _wide(tensor: torch.Tensor) -> torch.Tensor:
     if tensor.dtype.is_complex:
         return tensor.to(torch.complex128)
     return tensor.to(torch.float32 if tensor.dtype in (torch.float16, torch.bfloat16) else torch.float64)
 
 
 def _at(
-    part: Part, path: str, result: CallResult, one: Tensor, other: Tensor, distance: Distance, tolerance: float
+    part: Part,
+    path: str,
+    result: CallResult,
+    one: torch.Tensor,
+    other: torch.Tensor,
+    distance: Distance,
+    tolerance: float,
 ) -> ResultDifference:
     """The difference at the worst element of a value of the result."""
     rest, shape = distance.at, result.shape(path, one)
@@ -503,7 +502,7 @@ def _at(
     return ResultDifference(part, Change.ERROR, path, was, now, place, distance.worst, tolerance)
 
 
-def _only(tensor: Tensor | None) -> str | None:
+def _only(tensor: torch.Tensor | None) -> str | None:
     """The value of a single number."""
     return None if tensor is None or tensor.ndim else _number(tensor.item())
 
@@ -512,5 +511,5 @@ def _number(value: object) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def _dtype(tensor: Tensor) -> str:
+def _dtype(tensor: torch.Tensor) -> str:
     return str(tensor.dtype).removeprefix("torch.")

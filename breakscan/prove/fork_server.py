@@ -153,7 +153,6 @@ CHECK, STARTUP = b"check the compiler", b"startup"
 """Answered with ``startup_seconds``; after the first, workers know what the C++ compiler can do."""
 DYNAMO, INDUCTOR = "dynamo", "inductor"
 """The parts of the compiler that have to be imported."""
-NVIDIA = "/dev/nvidia"
 DEVICES = ("/dev/kfd", "/dev/dri", "/dev/accel")
 NVML = "PYTORCH_NVML_BASED_CUDA_CHECK"
 """With it, torch asks NVML for GPUs, and not CUDA, which no forked process can use then.  Inductor's import asks."""
@@ -207,10 +206,8 @@ class ForkServer:
                 self.preloaded.load_compiler("torch._dynamo")
             with self._timed(INDUCTOR):
                 self.preloaded.load_compiler("torch._inductor.compile_fx")
-        files = [os.path.realpath(link) for link in Path("/proc/self/fd").iterdir()]
-        if _threads() != threads or any(name.startswith(DEVICES) for name in files):
-            return False
-        return not any(name.startswith(NVIDIA) for name in files) or not _began_cuda()
+        uses_device = any(os.path.realpath(link).startswith(DEVICES) for link in Path("/proc/self/fd").iterdir())
+        return _threads() == threads and not uses_device and not _began_cuda()
 
     @contextlib.contextmanager
     def _timed(self, stage: str) -> Iterator[None]:

@@ -12,9 +12,9 @@ from enum import Enum, unique
 
 from breakscan import __version__
 from breakscan.prove.equal import ResultDifference
-from breakscan.prove.protocol import CapturedCalls, Description, ValueMismatch
+from breakscan.prove.protocol import CapturedCalls, Description
 
-Detail = ResultDifference | ValueMismatch
+Detail = ResultDifference | str
 
 
 @unique
@@ -81,8 +81,7 @@ class ObservationKind(str, Enum):
 @dataclass(frozen=True, slots=True)
 class Observation:
     """``text`` is in the words of the program or of torch: an error, a place, the name of a value.  ``names`` are those
-    of files, settings, callables, generators or values; ``numbers`` those that the words name, in order; ``details``
-    differences, the first one first."""
+    of files, settings, callables, generators or values; ``numbers`` and ``details``, differences, are in order."""
 
     kind: ObservationKind
     text: str = ""

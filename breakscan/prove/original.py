@@ -17,15 +17,14 @@ from breakscan.explanation.from_processes import explain_processes
 from breakscan.explanation.function_values import observations_of
 from breakscan.model.observations import Observations
 from breakscan.prove.call_runs import LONG, CallRuns, Compared, CompiledResult, Reference
-from breakscan.prove.compiled_parts import CompiledParts, PartRun
+from breakscan.prove.compiled_parts import CompiledParts
 from breakscan.prove.equal import MEMORY, NOTED, STRUCTURE, Change, Noise, Part, ResultDifference
 from breakscan.prove.observation import Observation, ObservationKind, other_calls, require_calls
-from breakscan.prove.process import WorkerProcess
 from breakscan.prove.proof import Metrics
-from breakscan.prove.protocol import CallStart, Description, TimedStep, ValueMismatch
+from breakscan.prove.protocol import CallStart, Description, TimedStep
 from breakscan.prove.step_timer import StepTimer
 from breakscan.prove.worker import UNCHANGED, Candidate, Worker, WorkerError, Workers
-from breakscan.recording.recording import compiled
+from breakscan.recording.recording import compiled, read_recording
 from breakscan.recording.records import PlainCallsRan, Record
 from breakscan.rulebook.document import Rule
 from breakscan.source.paths import display_path
@@ -37,7 +36,8 @@ def explained(
 ) -> tuple[Explanation, Sequence[Sequence[Record]]]:
     """The explanation of a worker's records until now, and these; ``texts`` are those of changed files by path."""
     # A program may call only what is not compiled.
-    processes = [one for one in worker.records() if compiled(one) or any(isinstance(it, PlainCallsRan) for it in one)]
+    all_ = read_recording(worker.folder / "recording")
+    processes = [one for one in all_ if compiled(one) or any(isinstance(it, PlainCallsRan) for it in one)]
     cwd = os.getcwd()
     files = SourceFiles.trusted()
     files.know({(path, at): line for path, text in texts.items() for at, line in enumerate(text.split("\n"), 1)})
@@ -73,12 +73,6 @@ def counts_of(explanation: Explanation) -> dict[str, Any]:
     }
 
 
-def compile_as(worker: Worker, candidate: Candidate) -> None:
-    """Makes a worker compile with the options of a candidate from now on."""
-    if candidate.options is not None:
-        worker.ask(WorkerProcess.compile, dict(candidate.options))
-
-
 @dataclass(frozen=True, slots=True)
 class CompiledProgram:
     """The result of compiling the captured calls in a worker."""
@@ -112,10 +106,10 @@ class Original:
         self.processes = processes
         self.first = first
         self.second = second
-        self.about = about
+        self.about, self._about_second = about, second.ready()
         self.prints_same = True
         self._nudged = 0
-        self.unrepeatable: ValueMismatch | ResultDifference | None = None
+        self.unrepeatable: str | ResultDifference | None = None
         self.unlike: dict[tuple[Part, str], ResultDifference] = {}
         self._values = str(first.folder / "values.pt")
         first.ask(CallRuns.save, self._values)
@@ -138,11 +132,6 @@ class Original:
             if (exact := self._exact(second)) is not None:
                 self._add(exact.distances)
         self.eager_reference = self.reference
-
-    @cached_property
-    def _starts(self) -> tuple[Sequence[CallStart], Sequence[CallStart]]:
-        """The starts that the first calls found in both."""
-        return self.first.ask(CallRuns.start), self.second.ask(CallRuns.start)
 
     @cached_property
     def step(self) -> TimedStep:
@@ -179,13 +168,13 @@ class Original:
             notes.append(Observation(ObservationKind.VARIES, names=names))
         return notes
 
-    def hand_over(self, worker: Worker) -> tuple[ValueMismatch, ...]:
+    def hand_over(self, worker: Worker) -> tuple[str, ...]:
         """Gives the values to a worker. Returns those that it cannot take over."""
         return worker.ask(CallRuns.take, self._values)
 
     def compile(self, worker: Worker, candidate: Candidate) -> CompiledProgram:
         """Runs the calls compiled. Raises WorkerError."""
-        compile_as(worker, candidate)
+        worker.compile_as(candidate)
         result = self.run_compiled(worker)
         texts = {path: after for path, (_, after) in candidate.texts.items()}
         explanation, processes = explained(worker, self.workers.library, texts)
@@ -221,10 +210,10 @@ class Original:
         """The differences of compiled results of a changed program."""
         return [one for one in self._differences(worker, result)[0] if one.change not in MEMORY]
 
-    def differences_of_part(self, found: PartRun, same_random: bool) -> list[ResultDifference]:
+    def differences_of_part(self, found: Compared, same_random: bool) -> list[ResultDifference]:
         """The differences where a part was compiled; with ``same_random``, random numbers are those of eager code."""
         kept = set(Change) if same_random or not self.run.random else STRUCTURE
-        differences = self._comparable(found.compared).differences
+        differences = self._comparable(found).differences
         return [one for one in differences if one.change in kept and one.change not in NOTED]
 
     def _differences(self, worker: Worker, result: CompiledResult) -> tuple[list[ResultDifference], list[Noise]]:
@@ -234,8 +223,8 @@ class Original:
         compared = [self._comparable(one) for one in result.compared]
         found = [difference for one in compared for difference in one.differences]
         if self.run.random:
-            run = worker.ask(CompiledParts.run, self.reference, None, {"fallback_random": True}, None)
-            compared = [self._comparable(run.compared)]
+            _, run = worker.ask(CompiledParts.run, self.reference, None, {"fallback_random": True}, None)
+            compared = [self._comparable(run)]
             found = [*(one for one in found if one.change in STRUCTURE), *compared[0].differences]
         return found, [distance for one in compared for distance in one.distances]
 
@@ -271,9 +260,10 @@ class Original:
         problems = self.hand_over(worker)
         return Observation(ObservationKind.OTHER_VALUES, details=tuple(problems)) if problems else None
 
-    def other_start(self, worker: Worker) -> CallStart:
+    def other_start(self, about: Description) -> CallStart:
         """The differences in a worker before the first calls, without those that are there between the two."""
-        starts = zip(*self._starts, worker.ask(CallRuns.start), strict=False)
+        both = zip(self.about.callables, self._about_second.callables, about.callables, strict=False)
+        starts = ([each.start for each in alike] for alike in both)
         return {
             key: its[key]
             for one, other, its in starts

@@ -18,8 +18,8 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, ClassVar
 
-from breakscan.prove.object_walk import PLAIN
 from breakscan.prove.protocol import ExpressionSpan, RanCode, span_of
+from breakscan.prove.state import PLAIN
 from breakscan.source.walking import tested_expressions
 
 

@@ -20,7 +20,7 @@ from importlib.util import find_spec
 from multiprocessing.connection import Connection
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 if __name__ == "__main__":
     # Python has put the folder of this file first.  Later imports have to find the package.
@@ -34,16 +34,12 @@ from breakscan.prove.fork_server import ForkServer, PreloadedModules, caches_in,
 from breakscan.prove.outside import OUTSIDE
 from breakscan.prove.overlay import ExecutedCode, Overlay, plain_code, recording_code, run_module, run_script
 from breakscan.prove.program_run import WholeProgram
-from breakscan.prove.protocol import CONFIGURATIONS, CapturedCalls, Choices, CompileOption, Description, ProcessSettings
+from breakscan.prove.protocol import CONFIGURATIONS, CapturedCalls, Choices, CompileOption, Description, WorkerInput
 from breakscan.prove.step_timer import StepTimer
 from breakscan.prove.torch_state import cuda_in_use
 from breakscan.prove.varied_calls import VariedCalls
 from breakscan.recording.bootstrap.import_watch import ImportWatch
 from breakscan.recording.recording import SUFFIX
-
-if TYPE_CHECKING:
-    from breakscan.recording.recorder import Recorder
-
 
 _NEEDS = {"tvm": "tvm", "openxla": "torch_xla"}
 """Backends that torch names even where the package that they need is not installed."""
@@ -57,29 +53,28 @@ class WorkerProcess:
     of its settings, ``connection`` a descriptor.  ``preloaded`` are modules that are there already."""
 
     def __init__(self, settings: Path, connection: int, preloaded: PreloadedModules) -> None:
-        given: ProcessSettings = pickle.loads(settings.read_bytes())
+        given: WorkerInput = pickle.loads(settings.read_bytes())
         self._restart_arguments = str(settings), str(connection)
         self._preloaded = preloaded
-        self._argv, self._recording, self._cache = given.argv, given.recording, given.cache
+        self._given, self._recording = given, given.recording
         self._whole = None if given.whole is None else WholeProgram(given.whole)
         compile_text = plain_code if self._whole is None else self._whole.compile_text
         self._overlay = Overlay(given.overlay, recording_code if given.probes else compile_text)
         self._looks = given.whole is None or not given.whole.loops
-        self._settings = given.settings
         self._unknown: list[str] = []
         self._watch = ImportWatch()
         later = LaterCalls() if given.probes else None
         self._executed = ExecutedCode(self._overlay.paths)
         self._capture = Capture(given.calls, self._executed.stop, self._serve, later)
         self._connection = Connection(connection)
-        self._recorder: Recorder | None = None
+        self._recorder = contextlib.ExitStack()
         self._error: str | None = None
         self._failed_in: str | None = None
         self._served = False
 
     def run(self) -> None:
         """Runs the program, then serves if it has not served yet."""
-        os.environ.update(caches_in(self._cache))
+        os.environ.update(caches_in(self._given.cache))
         self._environment = dict(os.environ)
         self._preloaded.hide(self._restart, lambda module: self._watch.execute(lambda _: None, module))
         if any(map(self._overlay.holds, self._preloaded.files)):
@@ -89,7 +84,7 @@ class WorkerProcess:
         self._watch.after("torch._dynamo.callback", self._check_before_compiling)
         self._watch.after("torch._dynamo", self._start_recording)
         self._watch.after("torch._dynamo", self._capture.hook.install if self._whole is None else self._whole.install)
-        for key, value in self._settings.items():
+        for key, value in self._given.settings.items():
             config, name = _place(key)
             self._watch.after(config, functools.partial(self._set, key, name, value))
         self._watch.after("numpy.random", lambda module: module.seed(0))
@@ -100,10 +95,10 @@ class WorkerProcess:
         notes = self._whole is None and self._overlay.paths and sys.gettrace() is None
         try:
             with self._executed.noted() if notes else contextlib.nullcontext():
-                if self._argv[0] == "-m":
-                    run_module(self._argv[1], list(self._argv[2:]))
+                if self._given.argv[0] == "-m":
+                    run_module(self._given.argv[1], list(self._given.argv[2:]))
                 else:
-                    run_script(self._argv[0], list(self._argv[1:]), self._overlay)
+                    run_script(self._given.argv[0], list(self._given.argv[1:]), self._overlay)
         except ProgramStopped:
             if self._whole is None:
                 return
@@ -132,7 +127,9 @@ class WorkerProcess:
             lost_settings=tuple(self._lost()),
             torch=str(getattr(sys.modules.get("torch"), "__version__", "")) or None,
             callables=tuple(
-                CapturedCalls(one.name, len(one.calls), tuple(str(call.modes) for call in one.calls), one.backward)
+                CapturedCalls(
+                    one.name, len(one.calls), tuple(str(it.modes) for it in one.calls), one.backward, one.start
+                )
                 for one in captured
             ),
             left_out=tuple(sorted(set(self._capture.left_out))),
@@ -148,12 +145,10 @@ class WorkerProcess:
 
         names = torch._dynamo.list_backends
         contexts = [one.context for one in self._capture.captured]
-        kept: dict[str, CompileOption] = {}
-        if all(getattr(one, "fullgraph", False) for one in contexts):
-            kept["fullgraph"] = True
+        is_full = all(getattr(one, "fullgraph", False) for one in contexts)
+        kept: dict[str, CompileOption] = {"fullgraph": True} if is_full else {}
         dynamic = {getattr(one, "_dynamic", None) for one in contexts}
-        if len(dynamic) == 1 and dynamic != {None}:
-            kept["dynamic"] = dynamic.pop()
+        kept |= {"dynamic": dynamic.pop()} if len(dynamic) == 1 and dynamic != {None} else {}
         return Choices(
             tuple(name for name in names(exclude_tags=_NOT_FOR_USE) if _is_there(name)),
             tuple(names(exclude_tags=())),
@@ -220,7 +215,7 @@ class WorkerProcess:
 
     def _lost(self) -> Iterator[str]:
         """The keys of settings that have another value by now: the program sets them itself."""
-        for key, value in self._settings.items():
+        for key, value in self._given.settings.items():
             config, name = _place(key)
             if key not in self._unknown and getattr(sys.modules.get(config), name, None) != value:
                 yield key
@@ -230,23 +225,16 @@ class WorkerProcess:
         from breakscan.recording.recorder import Recorder
 
         # Steps that are timed are not slowed down by counting calls.
-        self._recorder = Recorder(self._recording, runs=self._looks)
-        self._recorder.__enter__()
-
-    def _stop_recording(self) -> None:
-        """From here on nothing is recorded or slowed down."""
-        recorder, self._recorder = self._recorder, None
-        if recorder is not None:
-            recorder.__exit__(None, None, None)
+        self._recorder.enter_context(Recorder(self._recording, runs=self._looks))
 
     def _serve(self) -> None:
         """Carries out commands until there are no more."""
         self._preloaded.check_environment()
         self._served = True
         # The program may have chosen other folders, which need not be empty.
-        os.environ.update(caches_in(self._cache))
+        os.environ.update(caches_in(self._given.cache))
         sys.settrace(None)
-        callables, stop = self._capture.captured, self._stop_recording
+        callables, stop = self._capture.captured, self._recorder.close
         objects = [
             self,
             CallRuns(callables, stop),
@@ -261,7 +249,7 @@ class WorkerProcess:
                 reply = carried_out(served, *self._connection.recv())
                 sys.stdout.flush()
                 self._connection.send(reply)
-        self._stop_recording()
+        self._recorder.close()
 
 
 def _place(key: str) -> tuple[str, str]:

@@ -19,37 +19,17 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from resource import RUSAGE_SELF, getrusage
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from breakscan.prove.call_runs import CompileClock
-from breakscan.prove.capture import (
-    CapturedCallable,
-    CompileHook,
-    ProgramStopped,
-    module_of,
-    program_frames,
-    watch_backward,
-)
+from breakscan.prove.capture import CapturedCallable, CompileHook, ProgramStopped, module_of, own_frames, watch_backward
 from breakscan.prove.equal import Distance, root_mean_square
-from breakscan.prove.object_walk import OF_DYNAMO, ObjectWalk, is_own
 from breakscan.prove.overlay import plain_code
-from breakscan.prove.protocol import (
-    FLOAT,
-    IN_STEP,
-    BlockTime,
-    LoopSite,
-    ModulePart,
-    RunReport,
-    RunRequest,
-)
-from breakscan.prove.state import is_number, plain, plain_copy, read_file, write_file
+from breakscan.prove.protocol import FLOAT, IN_STEP, BlockTime, LoopSite, ModulePart, RunReport, RunRequest
+from breakscan.prove.state import OF_DYNAMO, ObjectWalk, is_number, is_own, plain, plain_copy, read_file, write_file
 from breakscan.prove.step_timer import event_now
 from breakscan.prove.torch_state import cuda_in_use, plain_modes, torch, wait_for_device
 from breakscan.prove.user_loop import loops_around
-
-if TYPE_CHECKING:
-    from torch import Tensor
-    from torch.nn import Module
 
 STEP, END, COMPILING = "__breakscan_step__", "__breakscan_end__", "__breakscan_compiling__"
 """Names in ``builtins``. Names that end in underscores are not changed in classes."""
@@ -244,7 +224,7 @@ class WholeProgram:
     def _keep(self, frame: FrameType) -> None:
         """Keeps the names that a frame of the program and those that it is called from can see."""
         names: dict[str, Any] = {}
-        for one in reversed(list(program_frames(frame))):
+        for one in reversed(list(own_frames(frame))):
             names |= {**one.f_globals, **one.f_locals}
         self._names = names
 
@@ -284,7 +264,7 @@ class WholeProgram:
     def _look(self, frame: FrameType) -> None:
         self._now()
         self._calls += 1
-        frames = list(program_frames(frame))
+        frames = list(own_frames(frame))
         for one in reversed(frames):
             place = (one.f_code.co_filename, one.f_lineno)
             if place not in self._lines:
@@ -348,7 +328,7 @@ def _distance_of_printed(one: Any, other: Any) -> float:
     return float(max(0.0, abs(value - expected) - max(worth, its)) / max(abs(expected), its))
 
 
-def _distance(one: Tensor, other: Tensor) -> float:
+def _distance(one: torch.Tensor, other: torch.Tensor) -> float:
     """The root mean square of the differences, relative to that of the values; of integers, the share that differs."""
     if one.shape != other.shape:
         return float("inf")
@@ -361,7 +341,7 @@ def _distance(one: Tensor, other: Tensor) -> float:
 # -- repeated blocks, which can be compiled by themselves ------------------------------------------------------------
 
 
-def parts_of(module: Module) -> tuple[ModulePart, ...]:
+def parts_of(module: torch.nn.Module) -> tuple[ModulePart, ...]:
     """The outermost repeated blocks of a module, and then the largest parts that hold none; of a module without blocks,
     its inner modules.  Of single layers there is nothing to fuse."""
     inner = [(_step_to(name), child) for name, child in module.named_children() if not _is_layer(child)]
@@ -369,7 +349,7 @@ def parts_of(module: Module) -> tuple[ModulePart, ...]:
     return tuple(sorted(found, key=lambda one: not one.repeated))
 
 
-def _with_blocks(code: str, module: Module) -> list[ModulePart]:
+def _with_blocks(code: str, module: torch.nn.Module) -> list[ModulePart]:
     """The blocks in a module, and what is next to them; nothing if it holds none."""
     found: list[ModulePart] = []
     children = dict(module.named_children())
@@ -389,7 +369,7 @@ def _step_to(name: str) -> str:
     return f"[{name}]" if name.isdigit() else f".{name}" if name.isidentifier() else f".get_submodule({name!r})"
 
 
-def _repeated(module: Module) -> list[list[str]]:
+def _repeated(module: torch.nn.Module) -> list[list[str]]:
     """The names of siblings in a list of modules that run the same code: those of a ``Sequential`` are its parts."""
     if not isinstance(module, (torch.nn.ModuleList, torch.nn.Sequential)):
         return []
@@ -401,12 +381,12 @@ def _repeated(module: Module) -> list[list[str]]:
     return [names for names in alike.values() if len(names) > 1]
 
 
-def _is_layer(module: Module) -> bool:
+def _is_layer(module: torch.nn.Module) -> bool:
     """Return True if it is a single layer of torch: compiled alone, there is little to fuse."""
     return type(module).__module__.startswith("torch.nn.") and not any(True for _ in module.children())
 
 
-def _callable_parts(code: str, module: Module) -> Iterator[ModulePart]:
+def _callable_parts(code: str, module: torch.nn.Module) -> Iterator[ModulePart]:
     """A module, or the modules in a list that cannot be called itself."""
     if type(module) in (torch.nn.ModuleList, torch.nn.ModuleDict):
         for name, child in module.named_children():
@@ -415,6 +395,6 @@ def _callable_parts(code: str, module: Module) -> Iterator[ModulePart]:
         yield ModulePart((code,), _has_forward_of_torch(module))
 
 
-def _has_forward_of_torch(module: Module) -> bool:
+def _has_forward_of_torch(module: torch.nn.Module) -> bool:
     """Return True if the ``forward`` of a module is torch's: Dynamo does not start to trace in torch's files."""
     return str(getattr(type(module).forward, "__module__", "")).startswith("torch.")

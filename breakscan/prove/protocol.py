@@ -6,7 +6,7 @@ A command is a public method of an object that the worker serves: the parent nam
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from enum import Enum
 from pathlib import Path
 
@@ -40,7 +40,7 @@ class Stage(str, Enum):
 
 
 @dataclass(frozen=True)
-class ProcessSettings:
+class WorkerInput:
     """The input of a worker process.  ``probes`` says that the outcomes of tests in the texts of ``overlay`` are
     recorded, and that the program goes on for a while after the captured calls, to see what its later calls have."""
 
@@ -120,6 +120,10 @@ class Failure:
     text: str
 
 
+CallStart = dict[tuple[str, str], str]
+"""The values before a first call, by kind (``values``, ``generators``, ``plains``) and name: digests, or texts."""
+
+
 @dataclass(frozen=True)
 class CapturedCalls:
     """The number of captured calls of a callable, their modes in words, and whether their backward pass is run."""
@@ -128,6 +132,7 @@ class CapturedCalls:
     calls: int
     modes: tuple[str, ...]
     backward: bool
+    start: CallStart = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -180,18 +185,6 @@ class Choices:
     modes: tuple[str, ...]
     kept: dict[str, CompileOption]
     cuda: bool
-
-
-CallStart = dict[tuple[str, str], str]
-"""The values before a first call, by kind (``values``, ``generators``, ``plains``) and name: digests, or texts."""
-
-
-@dataclass(frozen=True)
-class ValueMismatch:
-    """A value that cannot be taken over from another process: its path, and how it differs (``has shape 4, not 8``)."""
-
-    path: str
-    text: str
 
 
 ExpressionSpan = tuple[int, int, int, int]

@@ -14,7 +14,6 @@ from breakscan.check.pipeline.check import check_paths
 from breakscan.fix.planner import WantedRewrites, place_of
 from breakscan.fix.repair import repair_found
 from breakscan.fix.result import Refused, Repair
-from breakscan.fix.source_map import SourceMap
 from breakscan.model.findings import CheckResult, Finding, Site
 from breakscan.prove.protocol import CONFIGURATIONS
 from breakscan.prove.worker import Candidate
@@ -57,12 +56,12 @@ class Rewrites:
                 targets = tuple(broken for broken in sites if broken.shares_line_with(site))
                 found, rewrite = (one.finding,), one.rewrite
                 made = Candidate(label, findings=found, rewrite=rewrite, differences=one.differences, targets=targets)
-                texts, origins = self._texts([made])
+                texts = self._texts([made])
                 same = next((number for number, other in enumerate(alone) if other.texts == texts), None)
                 if not texts:
                     dependent.append(made)
                 elif same is None:
-                    alone.append(replace(made, texts=texts, lines=origins))
+                    alone.append(replace(made, texts=texts))
                 else:
                     alone[same] = _merged(alone[same], made)
             for refused in file.refused:
@@ -73,8 +72,7 @@ class Rewrites:
 
     def together(self, rewrites: Sequence[Candidate], label: str) -> Candidate | None:
         """Combines several of the planned rewrites. Returns None if they change nothing without the others."""
-        texts, lines = self._texts(rewrites)
-        if not texts:
+        if not (texts := self._texts(rewrites)):
             return None
         return Candidate(
             label,
@@ -82,18 +80,13 @@ class Rewrites:
             differences=tuple(dict.fromkeys(difference for one in rewrites for difference in one.differences)),
             members=tuple(one.label for one in rewrites),
             targets=tuple(dict.fromkeys(site for one in rewrites for site in one.targets)),
-            lines=lines,
         )
 
-    def _texts(self, rewrites: Sequence[Candidate]) -> tuple[dict[str, tuple[str, str]], dict[str, SourceMap]]:
-        """Returns the texts of the files with these rewrites only, and where the new lines come from."""
+    def _texts(self, rewrites: Sequence[Candidate]) -> dict[str, tuple[str, str]]:
+        """Returns the texts of the files without and with these rewrites."""
         places = {place_of(one.findings[0]): one.rewrite for one in rewrites if one.rewrite}
         repair = self._repair(replace(self.wanted, places=places))
-        changed = [file for file in repair.files if file.changed]
-        return (
-            {str(file.path): (file.before, file.after) for file in changed},
-            {str(file.path): file.lines for file in changed},
-        )
+        return {str(file.path): (file.before, file.after) for file in repair.files if file.changed}
 
     def _repair(self, wanted: WantedRewrites) -> Repair:
         return repair_found(self._found, self.settings, wanted, jobs=1)
@@ -113,11 +106,6 @@ def _merged(one: Candidate, other: Candidate) -> Candidate:
 def _label(findings: Sequence[Finding], rewrite: str) -> str:
     lines = "+".join(str(one.site.line) for one in findings)
     return f"{Path(findings[0].site.path).name}:{lines} {rewrite}"
-
-
-def of_texts(texts: Mapping[str, tuple[str, str]], label: str) -> Candidate:
-    """The change of the texts of files, each before and after, by absolute path."""
-    return Candidate(label, texts=texts, lines={path: SourceMap.of_change(*pair) for path, pair in texts.items()})
 
 
 class ChangeError(Exception):

@@ -14,7 +14,6 @@ from unittest import mock
 
 if TYPE_CHECKING:
     import torch as torch
-    from torch import Tensor
 else:
 
     class _Torch:
@@ -108,7 +107,6 @@ def higher_precision(tensors: list[torch.Tensor], double: bool) -> Iterator[None
     dtype = torch.float64 if double else torch.float32
     backends: Any = torch.backends
     multiplies = (backends.cuda.matmul, backends.cudnn.conv, backends.cudnn.rnn, backends.mkldnn.matmul)
-    before = [(one, one.fp32_precision) for one in multiplies]
     narrow = [one for one in tensors if one.is_floating_point() and one.element_size() < dtype.itemsize]
     held = [(one, one.data, one.grad if one.is_leaf else None) for one in narrow]
     with contextlib.ExitStack() as stack:
@@ -119,9 +117,10 @@ def higher_precision(tensors: list[torch.Tensor], double: bool) -> Iterator[None
         stack.enter_context(mock.patch("torch.set_autocast_enabled", lambda device, _: enable(device, False)))
         if torch.get_default_dtype().itemsize < dtype.itemsize:
             stack.enter_context(default_dtype(dtype))
+        for one in multiplies:
+            stack.callback(setattr, one, "fp32_precision", one.fp32_precision)
+            one.fp32_precision = "ieee"
         try:
-            for one in multiplies:
-                one.fp32_precision = "ieee"
             for tensor, data, grad in held:
                 tensor.grad = None
                 tensor.data = data.to(dtype)
@@ -134,8 +133,6 @@ def higher_precision(tensors: list[torch.Tensor], double: bool) -> Iterator[None
                 tensor.data = data
             for tensor, _, grad in held:
                 tensor.grad = grad
-            for one, precision in before:
-                one.fp32_precision = precision
             # Other processes need the memory.
             torch.cuda.empty_cache()
 
@@ -153,8 +150,8 @@ _BYTES = 8192
 class HeldGenerator:
     """The functions that read and write the state of a generator."""
 
-    get_state: Callable[[], Tensor]
-    set_state: Callable[[Tensor], object]
+    get_state: Callable[[], torch.Tensor]
+    set_state: Callable[[torch.Tensor], object]
 
 
 def held_generator(thing: object) -> HeldGenerator | None:
@@ -176,7 +173,7 @@ def held_generator(thing: object) -> HeldGenerator | None:
 
 
 def _pickled(get: Callable[[], object], put: Callable[..., object]) -> HeldGenerator:
-    def get_state() -> Tensor:
+    def get_state() -> torch.Tensor:
         written = pickle.dumps(get())
         return torch.frombuffer(bytearray(written.ljust(_BYTES, b"\0")), dtype=torch.uint8)
 
@@ -192,12 +189,12 @@ def _global_generators() -> dict[str, HeldGenerator]:
     return {name: generator for name, one in found.items() if (generator := held_generator(one)) is not None}
 
 
-def rng_state() -> dict[str, Tensor]:
+def rng_state() -> dict[str, torch.Tensor]:
     """The state of all global generators."""
     return {name: generator.get_state() for name, generator in _global_generators().items()}
 
 
-def set_rng_state(states: Mapping[str, Tensor]) -> None:
+def set_rng_state(states: Mapping[str, torch.Tensor]) -> None:
     """Sets the generators that are named."""
     for name, generator in _global_generators().items():
         if name in states:

@@ -44,7 +44,7 @@ from breakscan.prove.proof import (
     VariedDifference,
 )
 from breakscan.prove.protocol import RunRequest
-from breakscan.prove.rewrites import Rewrites, diff_of, of_texts
+from breakscan.prove.rewrites import Rewrites, diff_of
 from breakscan.prove.runs import ROOM, EndValues, Run, Runs, ratio_of, step_loop
 from breakscan.prove.tune_changes import FASTER, NOT_COMPILED, SOLVING, Changes, TunedProgram, changes_of
 from breakscan.prove.verify import Verifier, write_candidate
@@ -97,11 +97,8 @@ class TuneQuestion:
 
 
 def tune(program: UserProgram, question: TuneQuestion, say: Say) -> Tuning:
-    """Runs the program many times, and writes nothing unless ``apply``.
-
-    ``say`` is called with the progress. SIGINT or SIGTERM ends it, with what is known until then. Raises
-    NothingToMeasure if the program cannot be measured, WorkerError if it cannot be run.
-    """
+    """Runs the program many times, and writes nothing unless ``apply``.  SIGINT or SIGTERM ends it, with what is known
+    until then.  Raises NothingToMeasure if the program cannot be measured, WorkerError if it cannot be run."""
     with workers_of(program, question.settings) as workers:
         return _Tune(workers, question, say).run()
 
@@ -337,8 +334,7 @@ class _Tune:
     def _screened(
         self, best: _Made | None, edits: Sequence[Candidate], changes: Sequence[ProgramChange]
     ) -> _Made | None:
-        """Runs a program of which Inductor compiles nothing, with what is added to the best one; None if it does not
-        hold."""
+        """Runs the best program with what is added, Inductor compiling nothing; returns None if it does not hold."""
         names = _Made(self.plain, tuple(edits), tuple(changes)).names
         over = _Made(self.plain) if best is None else best
         plan = self._plan((*over.edits, *edits), (*over.changes, *changes))
@@ -524,7 +520,8 @@ class _Tune:
         """Faster by more than single runs vary, or no slower and with fewer problems."""
         if self._compiles_nothing(one):
             return False
-        if self._is_faster(one, other):
+        # By more than single runs vary; where steps are timed, all of their interval.
+        if self._interval(one)[0] > self._interval(other)[1] and one.ratio > NOISE * other.ratio:
             return one.problems <= other.problems or one.ratio > (2 * NOISE - 1) * other.ratio
         # Whether it is slower, runs in turns decide.
         return self._solves_more(one, other) and self._interval(one)[1] >= other.ratio / SLOWER
@@ -534,10 +531,6 @@ class _Tune:
         is_less = self._compiles_nothing(one) or any(NOT_COMPILED in change.name for change in one.changes)
         is_exact = one.exact and not other.exact
         return not is_less and (is_exact or one.problems < other.problems)
-
-    def _is_faster(self, one: _Made, other: _Made) -> bool:
-        """Faster by more than single runs vary; where steps are timed, all of their interval."""
-        return self._interval(one)[0] > self._interval(other)[1] and one.ratio > NOISE * other.ratio
 
     def _interval(self, one: _Made) -> tuple[float, float]:
         """The least and the greatest ratio that a single run allows: any, if a single step was timed."""
@@ -562,8 +555,7 @@ class _Tune:
     # -- the proof ----------------------------------------------------------------------------------------------------
 
     def _proves(self) -> bool:
-        """Proves the best program, and times it in turns with the program as it is.  If it does not hold, the last one
-        that did is the best again."""
+        """Proves the best program, and times it in turns with that as it is; else the last that was proved is best."""
         made = self.best
         self.say("proving", made.names, counts=False)
         proof, is_varied = self._proof()
@@ -613,8 +605,7 @@ class _Tune:
         return TrialVerdict.NO_GAIN, f"{reason} where it is timed in turns"
 
     def _in_turns(self, made: _Made) -> _Turns | None:
-        """Runs the program as it is and a changed one in turns, the changed one first with empty caches.  Returns None
-        if there is no time for it."""
+        """Runs the program as it is and a changed one, first with empty caches, in turns.  None if no time is left."""
         pairs: list[tuple[Run, Run]] = []
         while True:
             try:
@@ -639,8 +630,7 @@ class _Tune:
         return _Turns(ratio, same, last, replace(changed, compile_seconds=cold))
 
     def _proof(self) -> tuple[Proof | None, bool]:
-        """The proof of the best program by its compiled calls, and whether all varied calls were compared; None if
-        there is no time for it."""
+        """The proof of the best program by its compiled calls, if there is time, and whether they were varied."""
         # The rest is for a run of both programs in turns, one of them with empty caches.
         self._keep(min(AT_MOST * self._left(0.0), self.base.seconds + self.look.seconds))
         candidate = self._candidate(self.best)
@@ -658,7 +648,9 @@ class _Tune:
         return None, False
 
     def _candidate(self, made: _Made) -> Candidate:
-        return of_texts({path: (self.texts[path], text) for path, text in made.texts.items()}, ", ".join(made.names))
+        return Candidate(
+            ", ".join(made.names), texts={path: (self.texts[path], text) for path, text in made.texts.items()}
+        )
 
     def _result(
         self, made: _Made, turns: _Turns | None = None, proof: Proof | None = None, is_varied: bool = False

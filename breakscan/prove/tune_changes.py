@@ -22,21 +22,7 @@ from breakscan.model.findings import ChangeKind, Holder, Origin, Verdict
 from breakscan.model.problem import Caller, Problem, ProblemKind
 from breakscan.model.remedy import COMPILE, DYNAMO, NewLine, RemedyKind, Setting
 from breakscan.model.words import short_path
-from breakscan.prove.compile_calls import (
-    CallKey,
-    CompileCall,
-    Form,
-    TextEdit,
-    UserFile,
-    edited,
-    imported,
-    in_place_of,
-    is_simple,
-    with_argument,
-    with_keyword,
-    without_compile,
-    writer,
-)
+from breakscan.prove.compile_calls import CallKey, CompileCall, Form, TextEdit, UserFile, is_simple, with_option, writer
 from breakscan.prove.proof import Goal, ProgramChange, Texts
 from breakscan.prove.protocol import ModulePart, RunReport
 
@@ -145,8 +131,7 @@ def at_call(key: CallKey, edit: CallEdit) -> TextEdit:
 
 
 def _of_loops(program: TunedProgram) -> Iterator[ProgramChange]:
-    """The step in place of the loop: of a compiled function that runs eager, the functions that it calls and that are
-    compiled by themselves anyway."""
+    """The step in place of the loop: what a compiled function that runs eager calls, and torch compiles anyway."""
     eager = {frame.function for frame in program.explanation.frames if frame.status is FrameStatus.EAGER}
     alone = {graph.function for graph in program.explanation.graphs}
     for ran in program.calls:
@@ -172,7 +157,7 @@ def _compiled_owner(file: UserFile, call: CompileCall) -> Edit | None:
     if not isinstance(call.subject, cst.Attribute) or not is_simple(call.subject):
         return None
     owner = file.code(call.subject.value)
-    return in_place_of(file, call, lambda _, arguments: f"{owner}.compile({arguments})")
+    return file.in_place_of(call, lambda _, arguments: f"{owner}.compile({arguments})")
 
 
 def _moved(program: TunedProgram, ran: RanCall, path: str, name: str, what: str = "in place of {}") -> ProgramChange:
@@ -198,7 +183,7 @@ def _of_decorators(program: TunedProgram) -> Iterator[ProgramChange]:
 
 def _without(ran: RanCall, what: str, edit: tuple[str, TextEdit]) -> ProgramChange:
     """Something else that is compiled, in place of a call."""
-    return ProgramChange(RemedyKind.REGION, what, writer((ran.path, at_call(ran.key, without_compile)), edit))
+    return ProgramChange(RemedyKind.REGION, what, writer((ran.path, at_call(ran.key, UserFile.without)), edit))
 
 
 def _of_steps(program: TunedProgram) -> Iterator[ProgramChange]:
@@ -220,7 +205,8 @@ def _modules_compiled(ran: RanCall, methods: Container[str]) -> tuple[str, TextE
                 made = (file.code(one).partition("(")[0] for one in findall(node.value, m.Call()))
                 if any(f"{one.rpartition('.')[2]}.forward" in methods for one in made):
                     line = cst.parse_module(f"{name.value}.compile({ran.call.arguments(file)})\n").body
-                    replaced |= file.split(node, [], node, line) or {}
+                    edit = file.split(node, [], node, line)
+                    replaced |= edit.replace if edit is not None else {}
         return Edit(replaced) if replaced else None
 
     return ran.path, edit
@@ -264,8 +250,7 @@ def _compiled_method(file: UserFile, call: CompileCall, name: str) -> Edit | Non
         return None
     given = ", ".join(filter(None, (f"{owner}.{name}", call.arguments(file))))
     new = cst.parse_module(f"{owner}.{name} = {file.named(COMPILE)}({given})\n").body
-    replaced = file.split(small, [], small, new) if small is not None else None
-    return Edit(replaced) if replaced is not None else None
+    return file.split(small, [], small, new) if small is not None else None
 
 
 def _of_callers(program: TunedProgram) -> Iterator[ProgramChange]:
@@ -378,7 +363,7 @@ def _blocks_alone(file: UserFile, call: CompileCall, its: Sequence[ModulePart], 
     def lines(owner: str, arguments: str) -> str:
         return "\n".join(lines_for(its, arguments, owner.rpartition(".")[0] if ran.is_method else owner))
 
-    return in_place_of(file, call, lines)
+    return file.in_place_of(call, lines)
 
 
 def lines_for(parts: Sequence[ModulePart], arguments: str, model: str) -> Iterator[str]:
@@ -402,11 +387,11 @@ def _compiled(module: str, of_torch: bool, arguments: str) -> str:
 def _of_eager(program: TunedProgram) -> Iterator[ProgramChange]:
     """Nothing compiled, and one of several not compiled."""
     if program.calls:
-        yield ProgramChange(RemedyKind.REGION, NOT_COMPILED, program.everywhere(without_compile))
+        yield ProgramChange(RemedyKind.REGION, NOT_COMPILED, program.everywhere(UserFile.without))
     if len(program.calls) > 1:
         for ran in program.calls:
             name = f"without torch.compile of {ran.call.target}"
-            yield ProgramChange(RemedyKind.REGION, name, program.everywhere(without_compile, [ran]))
+            yield ProgramChange(RemedyKind.REGION, name, program.everywhere(UserFile.without, [ran]))
 
 
 MOST_CHANGES = 20
@@ -481,7 +466,7 @@ def _keyword(file: UserFile, keys: Sequence[CallKey], known: Container[CallKey],
     if len(calls) < len(keys):
         calls += [call for call in file.calls if file.key_of(call) not in known]
     value = None if setting.value == "None" else setting.value
-    edits = [edit for call in calls if (edit := with_keyword(call, setting.name, value)) is not None]
+    edits = [edit for call in calls if (edit := call.with_keyword(setting.name, value)) is not None]
     return Edit({node: new for edit in edits for node, new in edit.replace.items()}) if edits else None
 
 
@@ -494,7 +479,7 @@ def _setting_edit(file: UserFile, setting: Setting) -> Edit | None:
             return None if same else Edit({node: node.with_changes(value=cst.parse_expression(setting.value))})
     if setting.owner == "torch._functorch.config" and setting.owner not in file.module.code:
         file.needs.append(setting.owner)
-    body, at = file.module.body, _last_import(file)
+    body, at = file.module.body, file.last_import
     new = cst.parse_module(f"{file.named(dotted)} = {setting.value}\n").body[0]
     if at is None:
         return Edit({body[0]: [new.with_changes(leading_lines=[]), body[0]]}) if body else None
@@ -505,18 +490,6 @@ def _setting_edit(file: UserFile, setting: Setting) -> Edit | None:
             break
         at, lines = at + 1, []
     return Edit({body[at]: [body[at], new.with_changes(leading_lines=lines)]})
-
-
-def _last_import(file: UserFile) -> int | None:
-    """The number of the last import at the top of the file before something is compiled."""
-    last, compiling = None, {call.node for call in file.calls}
-    for number, statement in enumerate(file.module.body):
-        parts = list(walk(statement))
-        if not compiling.isdisjoint(parts):
-            break
-        if not isinstance(statement, cst.FunctionDef | cst.ClassDef) and any(list(imported(one)) for one in parts):
-            last = number
-    return last
 
 
 def _line_edit(program: TunedProgram, line: NewLine) -> TextEdit:
@@ -542,8 +515,7 @@ def _line_edit(program: TunedProgram, line: NewLine) -> TextEdit:
         # Once is enough.
         if now.code(new[0]) in map(now.code, now.parents[now.parents[small]].children):
             return None
-        replaced = now.split(small, new, small)
-        return Edit(replaced) if replaced is not None else None
+        return now.split(small, new, small)
 
     return edit
 
@@ -574,7 +546,7 @@ def _of_other_calls(program: TunedProgram) -> Iterator[ProgramChange]:
     for problem in program.explanation.problems:
         for remedy in problem.remedies:
             name, edit = _OTHER_CALLS.get(remedy.name, ("", None))
-            edits = [(path, edit) for path, text in program.texts.items() if edit and edited(text, edit) is not None]
+            edits = [(path, edit) for path in program.texts if edit and writer((path, edit))(program.texts)]
             if edits:
                 yield ProgramChange(remedy.kind, name, writer(*edits))
 
@@ -599,7 +571,7 @@ def _tensor_rate(file: UserFile) -> Edit | None:
 def _workers_that_stay(file: UserFile) -> Edit | None:
     """``persistent_workers=True``."""
     loaders: dict[cst.CSTNode, cst.Call] = {
-        call: with_argument(call, "persistent_workers", "True")
+        call: with_option(call, "persistent_workers", "True")
         for call, keywords in _calls_of(file, "torch.utils.data")
         if "num_workers" in keywords and "persistent_workers" not in keywords
     }
@@ -639,8 +611,7 @@ def _of_attributes(program: TunedProgram) -> Iterator[ProgramChange]:
 
 
 def _tensor_number(file: UserFile, name: str) -> Edit | None:
-    """``self.steps = torch.tensor(0)``, wherever the attribute or the item is given a number, or what its object is
-    made with."""
+    """``self.steps = torch.tensor(0)``, wherever the attribute or item gets a number, or an argument of its object."""
     numbers: dict[cst.CSTNode, cst.BaseExpression] = {}
     for node in walk(file.module):
         for target, value in _bound(node):

@@ -11,8 +11,8 @@ from typing import Any
 
 from breakscan.prove.call_runs import put_back
 from breakscan.prove.capture import CapturedCallable, UserFrame, watch_backward
-from breakscan.prove.object_walk import ObjectWalk
 from breakscan.prove.protocol import TimedStep
+from breakscan.prove.state import ObjectWalk
 from breakscan.prove.torch_state import Modes, eager_stance
 from breakscan.prove.varied_calls import TimeLimitReached, time_limit
 
@@ -63,7 +63,7 @@ class UserLoop:
                 for one in callables:
                     one.instead = _counted(one, calls, lambda: seen.add("backward"))
                 self.run()
-        except (Exception, SystemExit, TimeLimitReached, _TooMuch):
+        except (Exception, SystemExit, TimeLimitReached):
             return None
         finally:
             steps.remove()
@@ -76,10 +76,6 @@ class UserLoop:
         if len(calls) < len(callables) or (trains and "backward" not in seen):
             return None
         return TimedStep(self._site, number, sum(calls.values()), "backward" in seen, "optimizer" in seen)
-
-
-class _TooMuch(BaseException):
-    """An iteration makes too many calls."""
 
 
 def loops_of(frames: Iterable[UserFrame]) -> Iterator[UserLoop]:
@@ -133,7 +129,7 @@ def _counted(captured: CapturedCallable, calls: dict[int, int], seen: Callable[[
     def call(*args: object, **kwargs: object) -> object:
         calls[id(captured)] = calls.get(id(captured), 0) + 1
         if sum(calls.values()) > MOST_CALLS:
-            raise _TooMuch
+            raise TimeLimitReached
         result = captured.original(*args, **kwargs)
         watch_backward(result, seen)
         return result

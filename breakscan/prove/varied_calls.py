@@ -13,7 +13,7 @@ import signal
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from breakscan.prove.call_result import CallResult
 from breakscan.prove.call_runs import Reference, put_back, run_call, unloaded_time
@@ -24,13 +24,9 @@ from breakscan.prove.protocol import RanCode, Variation, VariedCall
 from breakscan.prove.state import StateSnapshot, digest, is_number, read_file, write_file
 from breakscan.prove.torch_state import Modes, eager_stance, torch
 
-if TYPE_CHECKING:
-    from torch import Tensor
-    from torch.nn import Module
-
 
 class TimeLimitReached(BaseException):
-    """The time is up. No ``except Exception`` of the program catches it."""
+    """The time is up, or would be. No ``except Exception`` of the program catches it."""
 
 
 @contextlib.contextmanager
@@ -51,7 +47,7 @@ def time_limit(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, handler)
 
 
-_FLOATS: Mapping[Variation, Callable[[Tensor, torch.finfo], Tensor]] = {
+_FLOATS: Mapping[Variation, Callable[[torch.Tensor, torch.finfo], torch.Tensor]] = {
     Variation.NEGATED: lambda value, _: -value,
     Variation.ZERO: lambda value, _: _in_turn(value, (0.0, -0.0)),
     Variation.EXTREME: lambda value, limits: _in_turn(value, (limits.max, limits.min)),
@@ -67,7 +63,7 @@ MOST_OF_A_KIND = 12
 MOST_MIXED = 32
 
 
-def varied_values(inputs: StateSnapshot, kind: Variation, at: str = "") -> dict[str, Tensor]:
+def varied_values(inputs: StateSnapshot, kind: Variation, at: str = "") -> dict[str, torch.Tensor]:
     """The values that change, by path; none where this variation changes nothing.  ``at`` is the dimension of a size,
     with the path of a tensor that keeps its own, or the only path, or a number."""
     # Classes of inputs hold values, too.
@@ -80,7 +76,7 @@ def varied_values(inputs: StateSnapshot, kind: Variation, at: str = "") -> dict[
     return {path: it for path, it in others.items() if it is not None and digest(it) != digest(own[path])}
 
 
-def _other_sizes(own: Mapping[str, Tensor], kind: Variation, dim: int, kept: str) -> dict[str, Tensor]:
+def _other_sizes(own: Mapping[str, torch.Tensor], kind: Variation, dim: int, kept: str) -> dict[str, torch.Tensor]:
     """The tensors that have the size of the first one in a dimension, with another one."""
     size = next((value.shape[dim] for value in own.values() if value.ndim > dim), 0)
     other = {Variation.MORE: size + 1, Variation.LESS: size - 1, Variation.ONE: 1, Variation.EMPTY: 0}[kind]
@@ -99,7 +95,7 @@ SEED = 20_000
 """Of the first permutation, which is the same in all processes."""
 
 
-def other_values(value: Tensor, kind: Variation, at: str = "") -> Tensor | None:
+def other_values(value: torch.Tensor, kind: Variation, at: str = "") -> torch.Tensor | None:
     """Another value for a tensor; None where there is none for its dtype.
 
     Integers and bools may be indices and masks: with most kinds they stay as they are, so that floating-point values
@@ -119,20 +115,20 @@ def other_values(value: Tensor, kind: Variation, at: str = "") -> Tensor | None:
     return _of_integers(value, kind, bool(at))
 
 
-def _of_floats(value: Tensor, kind: Variation) -> Tensor:
+def _of_floats(value: torch.Tensor, kind: Variation) -> torch.Tensor:
     # Not every operator knows the narrow types.
     wide = value.to(torch.float64, copy=True)
     return _FLOATS[kind](wide, torch.finfo(value.dtype)).view(value.shape).to(value.dtype)
 
 
-def _with_ends(value: Tensor, first: float, last: float | None = None) -> Tensor:
+def _with_ends(value: torch.Tensor, first: float, last: float | None = None) -> torch.Tensor:
     flat = value.flatten()
     flat[-1] = flat[-1] if last is None else last
     flat[0] = first
     return flat
 
 
-def _of_integers(value: Tensor, kind: Variation, alone: bool) -> Tensor | None:
+def _of_integers(value: torch.Tensor, kind: Variation, alone: bool) -> torch.Tensor | None:
     limits, lowest, highest = torch.iinfo(value.dtype), int(value.min()), int(value.max())
     if kind is Variation.NEGATED and alone and limits.min:
         return value - (lowest + highest + 1) // 2
@@ -143,7 +139,7 @@ def _of_integers(value: Tensor, kind: Variation, alone: bool) -> Tensor | None:
     return _in_turn(value, (min(highest + 1, limits.max), None)) if kind is Variation.ABOVE else None
 
 
-def _in_turn(value: Tensor, cycle: Sequence[float | None]) -> Tensor:
+def _in_turn(value: torch.Tensor, cycle: Sequence[float | None]) -> torch.Tensor:
     """The elements replaced by these numbers in turn, over and over; with None, an element stays."""
     position = torch.arange(value.numel(), device="cpu").view(value.shape) % len(cycle)
     found = value.clone()
@@ -255,8 +251,7 @@ class VariedRun:
 
 
 class VariedCalls:
-    """Runs calls eager, and records which code of ``files`` they run.  ``later`` has the later calls of the program, if
-    this process has looked at them."""
+    """Runs calls eager, and records which code of ``files`` they run.  ``later`` has later ones, in the probe."""
 
     def __init__(self, callables: Sequence[CapturedCallable], files: Collection[str], later: LaterCalls | None) -> None:
         self._callables = callables
@@ -264,8 +259,7 @@ class VariedCalls:
         self._later = later.kept() if later is not None else None
 
     def plan(self, names: tuple[str, ...], folder: str) -> tuple[VariedCall, ...]:
-        """All variations; ``names`` are those of attributes and globals that the program sets to other values.  Writes
-        the later calls into the folder."""
+        """All variations; ``names`` are those of what the program sets elsewhere.  Writes later calls to the folder."""
         write_file(self._later, f"{folder}/calls.pt")
         found: list[VariedCall] = []
         for number, captured in enumerate(self._callables):
@@ -387,18 +381,18 @@ class VariedCalls:
                 yield call if values or kind is Variation.HOOK else None, {}
 
 
-def _hook(layer: Module) -> contextlib.AbstractContextManager[object]:
+def _hook(layer: torch.nn.Module) -> contextlib.AbstractContextManager[object]:
     """A forward hook that changes what a module computes."""
     from torch.utils._pytree import tree_map_only
 
-    def scale(one: Tensor) -> Tensor:
+    def scale(one: torch.Tensor) -> torch.Tensor:
         return one * 1.5 if one.is_floating_point() else one
 
     return layer.register_forward_hook(lambda module, args, result: tree_map_only(torch.Tensor, scale, result))
 
 
 @contextlib.contextmanager
-def _resized(inputs: StateSnapshot, values: Mapping[str, Tensor]) -> Iterator[None]:
+def _resized(inputs: StateSnapshot, values: Mapping[str, torch.Tensor]) -> Iterator[None]:
     """Gives the tensors the shapes of these values while the block runs."""
     tensors = inputs.tensors
     held = {
@@ -422,8 +416,7 @@ def varied_differences(expected: Expected, other: CallResult) -> tuple[ResultDif
 
 
 def is_raised(result: CallResult, files: Collection[str]) -> bool:
-    """Return True if one of these files itself raises the exception of a result: another one shows nothing but that the
-    call cannot be made."""
+    """Return True if one of these files itself raises the exception of a result: others only show a wrong call."""
     path, line = result.raised_at[-1] if result.raised_at else ("", 0)
     text = linecache.getline(path, line).strip()
     return os.path.realpath(path) in map(os.path.realpath, files) and text.startswith(("raise", "assert"))

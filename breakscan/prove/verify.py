@@ -23,11 +23,12 @@ from breakscan.prove.equal import FORMER, NOTED, TOLERANCES, Change, Part, Resul
 from breakscan.prove.faster import Ratio, Rounds, Unsteady
 from breakscan.prove.object_walk import CACHE_INFO
 from breakscan.prove.observation import Observation, ObservationKind, environment_of, notes_of
-from breakscan.prove.original import NOT_TRIED, CompiledProgram, Original, compile_as, running_original
+from breakscan.prove.original import NOT_TRIED, CompiledProgram, Original, running_original
 from breakscan.prove.probe import Probe, is_stated
 from breakscan.prove.proof import Divergence, Metrics, NotApplied, Proof, ProofVerdict, Verification
 from breakscan.prove.protocol import Description, RanCode, StepKind
 from breakscan.prove.rewrites import Planned, Rewrites, diff_of
+from breakscan.prove.state import CACHE_INFO
 from breakscan.prove.step_timer import StepTimer
 from breakscan.prove.worker import ALL, UNCHANGED, Candidate, Say, UserProgram, Worker, WorkerError, workers_of
 from breakscan.rulebook.config import FileSettings
@@ -126,7 +127,7 @@ class StepRace:
                 if self._original.hand_over(one):
                     raise WorkerError("a further process does not take the values")
             self._original.time_alike(before, after)
-            compile_as(after, change)
+            after.compile_as(change)
             rounds = measure.race({BEFORE: before, AFTER: after}, StepKind.COMPILED, LONGEST_AGAIN)
         return rounds.ratio(AFTER, BEFORE)
 
@@ -173,16 +174,14 @@ class Verifier:
         return self._probed is not None and self._probed.done and self._probed.problem is None
 
     def divergence(self, program: Path | None) -> Divergence | None:
-        """Finds where the unchanged program, compiled, differs from eager; None if it does not. A minimal program is
-        written to the file ``program``."""
+        """Finds where the unchanged program, compiled, differs from eager, if so; writes a minimal ``program``."""
         if not self._original_differs or self.original.unrepeatable is not None:
             return None
         self._say("finding where compiled code differs from eager", None)
         return find_divergence(self.original, self._original_differs, program)
 
     def prove(self, candidate: Candidate, accepted_in: str | None = None) -> Proof:
-        """Runs the program with the change and returns the proof. It is not timed if it is a member of a set that is
-        accepted.  Raises OutOfTime."""
+        """Runs the program with the change. It is not timed if a set that has it is accepted.  Raises OutOfTime."""
         trial = _Trial(candidate, self.original, accepted_in)
         self._say("running the program", candidate.label)
         try:
@@ -309,8 +308,7 @@ class Verifier:
 
 
 class _Trial:
-    """The checks of one change. ``proof`` holds the results so far; a reason rejects the change. ``accepted_in`` is an
-    accepted set that has it."""
+    """The checks of one change. ``proof`` holds the results; a reason rejects it. ``accepted_in`` is a set with it."""
 
     def __init__(self, candidate: Candidate, original: Original, accepted_in: str | None = None) -> None:
         self.candidate = candidate
@@ -346,8 +344,7 @@ class _Trial:
             self.proof = replace(self.proof, verdict=ProofVerdict.REJECTED, reasons=reasons)
 
     def add_differences(self, kind: ObservationKind, differences: Iterable[ResultDifference]) -> None:
-        """Adds differences, of each value the first one.  One that is no error is only noted; but rewrites must state
-        that they change types."""
+        """Adds the first difference of each value.  What is no error is noted; but rewrites must state new types."""
         says_so = any(Effect.TYPES in one.effects for one in self.candidate.differences)
         for one in differences:
             key = (kind is ObservationKind.COMPILED_DIFFERS, one.part, one.change, one.path)
@@ -386,7 +383,7 @@ class _Trial:
         if problem := self._original.incomparable(worker, about, self.candidate):
             is_tried = problem.kind not in NOT_TRIED
             self.stop(problem, ProofVerdict.REJECTED if is_tried else ProofVerdict.NOT_TRIED)
-        other = self._original.other_start(worker)
+        other = self._original.other_start(about)
         if names := tuple(sorted(name for kind, name in other if kind == "generators")):
             self.stop(Observation(ObservationKind.OTHER_RANDOM_START, names=names))
         for (kind, name), value in sorted(other.items(), reverse=True):
@@ -436,9 +433,8 @@ class Question:
 
 
 def verify(program: UserProgram, question: Question, say: Say) -> Verification:
-    """Runs the program several times, and writes nothing unless ``apply``. ``say`` is called with the progress. SIGINT
-    or SIGTERM ends the run, which returns what is proved until then. Raises NothingToMeasure if the program cannot be
-    measured, WorkerError if it cannot be run."""
+    """Runs the program several times, and writes nothing unless ``apply``.  SIGINT or SIGTERM ends it, with what is
+    proved until then.  Raises NothingToMeasure if the program cannot be measured, WorkerError if it cannot be run."""
     with workers_of(program, question.settings) as workers:
         say("running the program")
         with running_original(workers, question.candidate) as original:

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -26,15 +27,13 @@ from breakscan.prove.protocol import (
     CompileOption,
     Description,
     Failure,
-    ProcessSettings,
     RunRequest,
     Stage,
     StepKind,
+    WorkerInput,
 )
 from breakscan.prove.step_timer import StepTimer
 from breakscan.recording.launch import Requests, signal_name
-from breakscan.recording.recording import read_recording
-from breakscan.recording.records import Record
 from breakscan.rulebook.config import FileSettings
 from breakscan.rulebook.document import Rule
 from breakscan.rulebook.library import load_library
@@ -45,26 +44,30 @@ ALL = "all"
 """The label of all rewrites together."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Candidate:
     """Anything that changes how the program runs: a way to compile it, settings, edits of its files, or none of these.
 
     ``label`` names it, as the name of a patch, settings as they were given, or ``net.py:12+20 where``.  ``options`` are
     keyword arguments of ``torch.compile``, None for the program's own; ``settings`` belong to the compiler's
-    configurations (``dynamo.capture_scalar_outputs``).  ``texts`` holds the old and the new text of each file, and
-    ``lines`` where the lines of the new text come from, both by absolute path.  The rest is known of rewrites alone."""
+    configurations (``dynamo.capture_scalar_outputs``).  ``texts`` holds the old and the new text of each file, by
+    absolute path.  The rest is known of rewrites alone."""
 
     label: str
     options: Mapping[str, CompileOption] | None = None
     settings: Mapping[str, object] = field(default_factory=dict)
     texts: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    lines: Mapping[str, SourceMap] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
     rewrite: str | None = None
     differences: tuple[Difference, ...] = ()
     members: tuple[str, ...] = ()
     targets: tuple[Site, ...] = ()
     """Break sites that the change must remove."""
+
+    @cached_property
+    def lines(self) -> Mapping[str, SourceMap]:
+        """The lines that those of each new text come from, by path."""
+        return {path: SourceMap.of_change(*texts) for path, texts in self.texts.items()}
 
     @property
     def difference(self) -> str | None:
@@ -158,7 +161,7 @@ class Workers:
         whole: RunRequest | None = None,
     ) -> Worker:
         """Starts a process of the program with a change. It has the compiler caches of another one, if one is given,
-        else empty ones.  ``probes`` and ``whole`` are those of ProcessSettings."""
+        else empty ones.  ``probes`` and ``whole`` are those of WorkerInput."""
         if self.ahead is not None and self.ahead[0] is candidate and not probes:
             (_, worker), self.ahead = self.ahead, None
             return worker
@@ -167,7 +170,7 @@ class Workers:
         recording.mkdir(parents=True)
         cache.mkdir(exist_ok=True)
         self.program.requests.write(recording)
-        given = ProcessSettings(
+        given = WorkerInput(
             argv=self.program.argv,
             recording=recording,
             cache=cache,
@@ -238,6 +241,11 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
         result: R = reply
         return result
 
+    def compile_as(self, candidate: Candidate) -> None:
+        """Makes the worker compile with the options of a candidate from now on."""
+        if candidate.options is not None:
+            self.ask(WorkerProcess.compile, dict(candidate.options))
+
     def prepare(self, kind: StepKind, keep: bool = False) -> float:
         """Prepares the worker for blocks of a kind, until their time is steady.  Returns the seconds of a step.
         ``keep``: with what is compiled already."""
@@ -247,10 +255,6 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
     def block(self, calls: int, kind: StepKind = StepKind.COMPILED) -> BlockTime:
         """Times a block of steps of a kind that the worker is prepared for."""
         return self.ask(StepTimer.block, calls, kind)
-
-    def records(self) -> list[list[Record]]:
-        """The records of the process until now."""
-        return read_recording(self.folder / "recording")
 
     def output(self) -> str:
         """The output of the program."""

@@ -13,18 +13,8 @@ from breakscan.model.words import counted, duration, megabytes, sentence
 from breakscan.prove.bench import OWN, Bench, BenchRow, MeasurementStatus
 from breakscan.prove.faster import LEAST, PROCESSES
 from breakscan.prove.protocol import Stage
+from breakscan.report import measurements as measured
 from breakscan.report.measured_page import MeasuredPage, PageRow
-from breakscan.report.measurements import (
-    captured_words,
-    interval,
-    number,
-    observation_words,
-    ratio_words,
-    run_fields,
-    step_words,
-    steps,
-    times_words,
-)
 from breakscan.report.printable import picked, printable, visible, write_json_report
 
 ENTERING = 'backend="eager"'
@@ -43,8 +33,7 @@ TITLES = ("way", "breaks", "kernels", "memory", "compile", "step", "× eager", "
 
 
 def table(bench: Bench) -> list[PageRow]:
-    """The rows, eager first.  What was not measured is empty.  Memory is that of a GPU: that of a process is mostly
-    torch's own."""
+    """The rows, eager first.  Memory is that of a GPU: that of a process is mostly torch's own."""
     if bench.eager is None:
         return []
     noisy = bench.same is not None and bench.same.disturbed
@@ -65,8 +54,8 @@ def table(bench: Bench) -> list[PageRow]:
                 str(sum(row.kernels.values())) if row.kernels else "",
                 memory(row.memory_bytes),
                 seconds(_compiling(row)),
-                "" if row.ratio is None or row.ratio.disturbed else steps(row.eager_seconds, row.step_seconds),
-                "" if row.ratio is None else ratio_words(row.ratio),
+                "" if row.ratio is None or row.ratio.disturbed else measured.steps(row.eager_seconds, row.step_seconds),
+                "" if row.ratio is None else measured.ratio_words(row.ratio),
                 "" if row.pays_after_calls is None else count_words(row.pays_after_calls),
             ),
             outcome_words(row),
@@ -84,14 +73,13 @@ def outcome_words(row: BenchRow) -> str:
         return f"same as {row.same_as}"
     if row.problem is None:
         return ""
+    where = "at run time" if row.stage in (None, Stage.RUN_TIME) else f"in {row.stage.value}"
     how = {
         MeasurementStatus.SKIPPED: "not run",
-        MeasurementStatus.FAILED: "failed at run time"
-        if row.stage in (None, Stage.RUN_TIME)
-        else f"failed in {row.stage.value}",
+        MeasurementStatus.FAILED: f"failed {where}",
         MeasurementStatus.DIFFERS: "differs from eager",
     }
-    return f"{how.get(row.status, 'unsteady')}: {observation_words(row.problem)}"
+    return f"{how.get(row.status, 'unsteady')}: {measured.observation_words(row.problem)}"
 
 
 def headline(bench: Bench) -> str:
@@ -100,7 +88,7 @@ def headline(bench: Bench) -> str:
     if bench.eager is None:
         said = "Nothing was measured"
     elif row is not None and row.ratio is not None:
-        said = f"Fastest: {row.label}, {times_words(row.ratio)} eager {interval(row.ratio)}"
+        said = f"Fastest: {row.label}, {measured.times_words(row.ratio)} eager {measured.interval(row.ratio)}"
     elif any(row.ratio is not None and row.ratio.is_noisy for row in bench.rows):
         said = "The machine is too noisy to say if anything is faster than eager"
     elif any(row.ratio is not None for row in bench.rows):
@@ -119,7 +107,7 @@ def verdict(bench: Bench) -> list[str]:
 
 def basis_words(bench: Bench) -> list[str]:
     """On what the figures rest."""
-    calls = captured_words(bench.callables, bench.backward)
+    calls = measured.captured_words(bench)
     said = []
     if calls:
         device = bench.environment["device"]
@@ -129,11 +117,9 @@ def basis_words(bench: Bench) -> list[str]:
             f"the import of the compiler."
         )
     if bench.same is not None:
-        said.append(
-            f"Two eager processes differ by {ratio_words(bench.same)}: what lies within that, or below {LEAST}, counts "
-            "as no faster."
-        )
-    said += step_words(bench.step)
+        apart = f"Two eager processes differ by {measured.ratio_words(bench.same)}"
+        said.append(f"{apart}: what lies within that, or below {LEAST}, counts as no faster.")
+    said += measured.step_words(bench.step)
     said += _repeated(bench)
     if any(row.ratio is not None and row.ratio.is_noisy for row in bench.rows):
         said.append("Too noisy: other programs had the cores that the steps needed, or the times were far apart.")
@@ -159,7 +145,8 @@ def _compiling(row: BenchRow) -> float | None:
 
 
 def _choice(bench: Bench, row: BenchRow) -> list[str]:
-    fastest = max((one for one in map(bench.row, bench.as_fast) if one and one.ratio), key=_median, default=row)
+    rows = {one.ratio.median: one for one in map(bench.row, bench.as_fast) if one and one.ratio}
+    fastest = rows[max(rows)] if rows else row
     if len(bench.as_fast) < 2:
         return []
     others = ", ".join(label for label in bench.as_fast if label != row.label)
@@ -185,13 +172,14 @@ def _cost(row: BenchRow) -> str:
 
 def _why_not(bench: Bench) -> list[str]:
     """Reasons that the figures show for nothing being faster."""
-    measured = [row for row in bench.rows if row.status is MeasurementStatus.MEASURED]
-    timed = [row for row in measured if row.ratio is not None and not row.ratio.disturbed]
+    done = [row for row in bench.rows if row.status is MeasurementStatus.MEASURED]
+    timed = [row for row in done if row.ratio is not None and not row.ratio.disturbed]
     if not timed or bench.eager is None:
         return []
-    nearest = max(timed, key=_median)
+    nearest = max(timed, key=lambda row: row.ratio.median if row.ratio else 0.0)
     assert nearest.ratio is not None
-    said = [f"The nearest is {nearest.label}, {number(nearest.ratio.median)}× eager {interval(nearest.ratio)}."]
+    ratio = f"{measured.number(nearest.ratio.median)}× eager {measured.interval(nearest.ratio)}"
+    said = [f"The nearest is {nearest.label}, {ratio}."]
     step = bench.eager.step_seconds
     entering = next((row for row in timed if row.label == ENTERING), None)
     if entering is not None and entering.ratio is not None and entering.ratio.high < 1:
@@ -221,11 +209,6 @@ def _left(row: BenchRow | None) -> list[str]:
     return [f"{what}: 'breakscan explain' shows where and why, 'breakscan fix' rewrites what it can."]
 
 
-def _median(row: BenchRow) -> float:
-    assert row.ratio is not None
-    return row.ratio.median
-
-
 STYLES = {
     MeasurementStatus.FAILED: "bold red",
     MeasurementStatus.DIFFERS: "bold red",
@@ -240,7 +223,7 @@ def bench_page(bench: Bench) -> MeasuredPage:
     code = list(map(visible, (bench.write or "").splitlines()))
     bench = printable(bench)
     already = "Your program compiles so already." if bench.best is not None else ""
-    notes = [("Note: ", sentence(observation_words(note))) for note in bench.notes]
+    notes = [("Note: ", sentence(measured.observation_words(note))) for note in bench.notes]
     return MeasuredPage(
         "bench",
         headline(bench),
@@ -260,7 +243,7 @@ SCHEMA = 1
 def write_bench_json(bench: Bench, stream: TextIO) -> None:
     """Writes all ways as one JSON object, ASCII only, and a line end."""
     fields = {
-        **run_fields(bench),
+        **measured.run_fields(bench),
         **picked(bench, "eager best as_fast write"),
         "ways": list(map(_variant, bench.rows)),
     }
@@ -271,5 +254,5 @@ def _variant(row: BenchRow) -> dict[str, Any]:
     fields = asdict(replace(row, problem=None))
     del fields["variant"], fields["status"], fields["busy"], fields["stage"]
     if row.problem is not None and row.stage is not None:
-        fields["problem"] = {"stage": row.stage.value, "error": observation_words(row.problem)}
+        fields["problem"] = {"stage": row.stage.value, "error": measured.observation_words(row.problem)}
     return {"way": row.label, "options": row.variant.options or {}, "standing": row.status, **fields}

@@ -122,8 +122,7 @@ def _print_table(page: MeasuredPage, console: Console) -> None:
 
 
 def write_page_markdown(page: MeasuredPage, stream: TextIO) -> None:
-    """Writes GitHub-flavoured Markdown of at most ``LIMIT`` characters: a patch or details for which there is no room
-    are left out."""
+    """Writes GitHub-flavoured Markdown of at most ``LIMIT`` characters, without a patch or details that do not fit."""
     parts = [markdown.heading(page.command, page.headline)]
     if page.rows:
         parts.append(_markdown_table(page))

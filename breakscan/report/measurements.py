@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from breakscan.model.words import UNITS, counted
 from breakscan.prove.bench import Bench
 from breakscan.prove.equal import Change, Part, ResultDifference
 from breakscan.prove.faster import Ratio
-from breakscan.prove.observation import Detail, Observation
-from breakscan.prove.proof import Verification
+from breakscan.prove.observation import Observation
+from breakscan.prove.proof import NotApplied, Tuning, Verification
 from breakscan.prove.protocol import TimedStep
 from breakscan.prove.torch_state import CUDA, NUMPY, TORCH
 from breakscan.report.printable import picked, visible
 
 
-def captured_words(callables: Mapping[str, int], backward: Collection[str]) -> str:
-    """``3 calls of Model with their backward pass, 1 call of evaluate``. ``backward`` names those with one."""
+def captured_words(run: Bench | Verification) -> str:
+    """``3 calls of Model with their backward pass, 1 call of evaluate``."""
     said = []
-    for name, count in callables.items():
-        whose = f" with {'its' if count == 1 else 'their'} backward pass" if name in backward else ""
+    for name, count in run.callables.items():
+        whose = f" with {'its' if count == 1 else 'their'} backward pass" if name in run.backward else ""
         said.append(f"{counted(count, 'call')} of {visible(name)}{whose}")
     return ", ".join(said)
 
@@ -49,6 +49,19 @@ def run_fields(run: Bench | Verification) -> dict[str, Any]:
         "step": run.step and picked(run.step, "loop calls backward optimizer"),
         "notes": list(map(observation_words, run.notes)),
     }
+
+
+def not_applied_words(reason: NotApplied | tuple[str, ...] | None) -> str | None:
+    """The reason that files were not written; None where all were."""
+    return reason.value if isinstance(reason, NotApplied) else "; ".join(reason or ()) or None
+
+
+def written_words(run: Verification | Tuning) -> str:
+    """The files that were written or not, as sentences."""
+    why = not_applied_words(run.not_applied)
+    if run.applied:
+        return f"Written: {', '.join(run.applied)}.{f' Not written: {why}.' if why else ''}"
+    return f"Your files are unchanged{f': {why}' if why else ''}."
 
 
 def number(value: float) -> str:
@@ -150,7 +163,7 @@ _MOST_NAMED = 3
 
 def observation_words(observation: Observation) -> str:
     """The observation as the end of a sentence without a full stop."""
-    details = [detail_words(one) for one in observation.details]
+    details = [one if isinstance(one, str) else difference_words(one) for one in observation.details]
     numbers = dict(zip(("first", "second", "third", "fourth"), observation.numbers, strict=False))
     return observation.kind.value.format(
         text=observation.text,
@@ -164,13 +177,6 @@ def observation_words(observation: Observation) -> str:
         more_times=counted(observation.numbers[0], "more time", "more times") if observation.numbers else "",
         **numbers,
     )
-
-
-def detail_words(detail: Detail) -> str:
-    """A difference in words."""
-    if isinstance(detail, ResultDifference):
-        return difference_words(detail)
-    return f"{generator_words(detail.path)} {detail.text}"
 
 
 def _some(names: Sequence[str], separator: str) -> str:

@@ -14,10 +14,10 @@ from breakscan.prove.changed_code import UnseenCode
 from breakscan.prove.faster import LEAST
 from breakscan.prove.observation import Observation
 from breakscan.prove.proof import Best, Evidence, Goal, RunFigures, Trial, TrialVerdict, Tuning, VariedDifference
+from breakscan.report import measurements as measured
 from breakscan.report.measured_page import MeasuredPage, PageDetail, PageRow
-from breakscan.report.measurements import interval, observation_words, ratio_words, steps, times_words
 from breakscan.report.printable import picked, printable, write_json_report
-from breakscan.report.verify import MOST_NAMED, grouped, not_applied_words, pair_of_bytes, unseen_words, varied_words
+from breakscan.report.verify import MOST_NAMED, grouped, pair_of_bytes, unseen_words, varied_words
 
 _BETTER = {Goal.STEP: "faster", Goal.COMPILE: "faster to compile", Goal.MEMORY: "smaller in memory"}
 _VERDICTS = {
@@ -71,16 +71,16 @@ def _gain(best: Best, tuning: Tuning) -> str:
     if tuning.goal is Goal.MEMORY:
         return f"{pair_of_bytes(before.memory_bytes, after.memory_bytes)} of memory"
     if tuning.goal is Goal.COMPILE:
-        return f"{steps(before.compile_seconds, after.compile_seconds)} of compiling"
+        return f"{measured.steps(before.compile_seconds, after.compile_seconds)} of compiling"
     if ratio is not None and ratio.low > LEAST and not ratio.disturbed:
-        return f"{times_words(ratio)} faster {interval(ratio)}"
+        return f"{measured.times_words(ratio)} faster {measured.interval(ratio)}"
     if after.run_seconds * LEAST < before.run_seconds:
         run = "the program" if tuning.step is None else f"{counted(tuning.steps, 'step')} with what they compile"
-        return f"{steps(before.run_seconds, after.run_seconds)} for {run}"
+        return f"{measured.steps(before.run_seconds, after.run_seconds)} for {run}"
     if ratio is not None and ratio.is_noisy:
         what = "Fewer problems, too" if after.problems < before.problems else "Too"
-        return f"{what} noisy to say if faster{'' if ratio.disturbed else f' {interval(ratio)}'}"
-    return "As fast as before" if ratio is None else f"As fast as before, {ratio_words(ratio)}"
+        return f"{what} noisy to say if faster{'' if ratio.disturbed else f' {measured.interval(ratio)}'}"
+    return "As fast as before" if ratio is None else f"As fast as before, {measured.ratio_words(ratio)}"
 
 
 def table_rows(tuning: Tuning) -> list[tuple[str, ...]]:
@@ -120,13 +120,13 @@ def outcome_words(trial: Trial) -> str:
     counts = f", with {_counts(over, after)}" if is_fewer and over and after else ""
     if reason and trial.verdict is TrialVerdict.NO_GAIN:
         return f"{reason}{counts}"
-    ratio = f" ({ratio_words(trial.ratio)})" if trial.ratio is not None and not reason else ""
+    ratio = f" ({measured.ratio_words(trial.ratio)})" if trial.ratio is not None and not reason else ""
     return f"{_VERDICTS[trial.verdict]}{ratio}{': ' if reason else counts}{reason}"
 
 
 def remark_words(remark: str | Observation) -> str:
     """A reason or a note as a clause."""
-    return remark if isinstance(remark, str) else observation_words(remark)
+    return remark if isinstance(remark, str) else measured.observation_words(remark)
 
 
 def held_back_words(best: Best) -> list[str]:
@@ -163,11 +163,8 @@ def basis_words(tuning: Tuning) -> list[tuple[str, str]]:
 
 def ending_words(tuning: Tuning) -> str:
     """The files that were written or not, and the option that writes them."""
-    not_applied = not_applied_words(tuning.not_applied)
-    said = [f"Written: {', '.join(tuning.applied)}."] if tuning.applied else ["Your files are unchanged."]
-    if not_applied:
-        said.append(sentence(f"Not written: {not_applied}"))
-    elif tuning.best is not None and not tuning.applied:
+    said = [measured.written_words(tuning)]
+    if tuning.best is not None and not (tuning.applied or tuning.not_applied):
         held_back = "; ".join(held_back_words(tuning.best))
         said.append(f"Held back: {held_back}. --apply-unseen writes it." if held_back else "--apply writes the patch.")
     return " ".join(said)
@@ -202,7 +199,7 @@ def write_tune_json(tuning: Tuning, stream: TextIO) -> None:
         "best": tuning.best and _best(tuning.best),
         "tried": list(map(_trial, tuning.tried)),
         "notes": list(map(remark_words, tuning.notes)),
-        "not_applied": not_applied_words(tuning.not_applied),
+        "not_applied": measured.not_applied_words(tuning.not_applied),
     }
     write_json_report(SCHEMA, fields, stream)
 

@@ -14,20 +14,10 @@ from breakscan.model.findings import Site
 from breakscan.model.words import counted, listed, megabytes, sentence
 from breakscan.prove.changed_code import UnseenCode, UnseenKind
 from breakscan.prove.equal import Change
-from breakscan.prove.proof import Divergence, NotApplied, Proof, ProofVerdict, VariedDifference, Verification
+from breakscan.prove.proof import Divergence, Proof, ProofVerdict, VariedDifference, Verification
 from breakscan.prove.protocol import GraphOperation, Stage, Variation, VariedCall
+from breakscan.report import measurements as measured
 from breakscan.report.measured_page import MeasuredPage, PageDetail, PageRow
-from breakscan.report.measurements import (
-    captured_words,
-    difference_words,
-    interval,
-    observation_words,
-    ratio_words,
-    run_fields,
-    step_words,
-    steps,
-    times_words,
-)
 from breakscan.report.printable import picked, printable, write_json_report
 
 _LONGEST_CODE = 60
@@ -69,7 +59,7 @@ def variation_words(call: VariedCall) -> str:
 def varied_words(*found: VariedDifference) -> str:
     """``with infinite inputs and NaN inputs of f, output 0 differs by …``. The difference of the first is described."""
     first = found[0]
-    how = difference_words(first.difference) if first.difference else f"the process fails: {first.error}"
+    how = measured.difference_words(first.difference) if first.difference else f"the process fails: {first.error}"
     kinds = listed(list(dict.fromkeys(variation_words(one.call) for one in found)), "kind", 3)
     return f"with {kinds} of {first.callable}, {how}"
 
@@ -104,7 +94,7 @@ def verdict_words(proof: Proof) -> str:
     """
     if proof.verdict in REFUSED:
         word = REFUSED[proof.verdict]
-        return f"{word}: {observation_words(proof.reasons[0])}" if proof.reasons else word
+        return f"{word}: {measured.observation_words(proof.reasons[0])}" if proof.reasons else word
     ratio = proof.ratio
     kinds = dict.fromkeys("near ties" if one.change is Change.TIE else "types" for one in proof.noted)
     equal = f"equal but for {' and '.join(kinds)}" if kinds else "equal"
@@ -113,11 +103,11 @@ def verdict_words(proof: Proof) -> str:
     else:
         assert ratio is not None
         if proof.verdict is ProofVerdict.ACCEPTED:
-            words = f"{equal}, {times_words(ratio)} faster {interval(ratio)}"
+            words = f"{equal}, {measured.times_words(ratio)} faster {measured.interval(ratio)}"
         elif proof.verdict is ProofVerdict.TOO_NOISY:
-            words = f"{equal}, too noisy to say if faster{'' if ratio.disturbed else f' {interval(ratio)}'}"
+            words = f"{equal}, too noisy to say if faster{'' if ratio.disturbed else f' {measured.interval(ratio)}'}"
         else:
-            words = f"{equal}, {'slower' if proof.slower else 'no faster'} ({ratio_words(ratio)})"
+            words = f"{equal}, {'slower' if proof.slower else 'no faster'} ({measured.ratio_words(ratio)})"
     first, *others = [unseen_words(unseen, proof.site) for unseen in proof.unseen] or [""]
     if first:
         words += f"; {first}{f' (and {len(others)} more)' if others else ''}"
@@ -133,8 +123,7 @@ TITLES = ("change", "breaks", "graphs", "kernels", "memory", "step", "verdict")
 
 
 def table_cells(proof: Proof, on_gpu: bool) -> tuple[str, ...]:
-    """The figures of a change; empty where it was not compiled.  Peak memory is that of a GPU: that of a process is
-    mostly torch's own."""
+    """The figures of a change that was compiled.  Memory is that of a GPU: that of a process is mostly torch's."""
     before, after = proof.before, proof.after
     if after is None:
         return ("",) * 5
@@ -143,7 +132,7 @@ def table_cells(proof: Proof, on_gpu: bool) -> tuple[str, ...]:
         from_to(before.graphs, after.graphs),
         from_to(before.all_kernels, after.all_kernels),
         pair_of_bytes(before.memory_bytes, after.memory_bytes) if on_gpu else "",
-        steps(before.step_seconds, after.step_seconds),
+        measured.steps(before.step_seconds, after.step_seconds),
     )
 
 
@@ -170,9 +159,9 @@ def facts(proof: Proof) -> list[tuple[str, str]]:
         ("graphs", from_to(before.graphs, after.graphs)),
         ("functions run eager", from_to(before.eager_frames, after.eager_frames)),
         ("kernels", from_to(kernel_words(before.kernels), kernel_words(after.kernels))),
-        ("step", steps(before.step_seconds, after.step_seconds)),
-        ("first call", steps(before.first_call_seconds, after.first_call_seconds)),
-        ("compiling", steps(before.compile_seconds, after.compile_seconds)),
+        ("step", measured.steps(before.step_seconds, after.step_seconds)),
+        ("first call", measured.steps(before.first_call_seconds, after.first_call_seconds)),
+        ("compiling", measured.steps(before.compile_seconds, after.compile_seconds)),
         ("most memory", pair_of_bytes(before.memory_bytes, after.memory_bytes)),
     ]
     return [(name, text) for name, text in fields if text not in ("", "0")]
@@ -187,7 +176,7 @@ def remarks(proof: Proof) -> list[str]:
         said.append("No break was recorded there in this run: one before it may hide it, or the compiler takes it.")
     if proof.revealed:
         said.append(f"The compiler gets further with it, and breaks the graph there: {', '.join(proof.revealed)}.")
-    said += [_capitalized(difference_words(one)) for one in proof.noted]
+    said += [_capitalized(measured.difference_words(one)) for one in proof.noted]
     # Of several changes together, each has its own.
     if not proof.members:
         said += [_capitalized(unseen_words(unseen, proof.site)) for unseen in proof.unseen[1:]]
@@ -232,9 +221,9 @@ def compiled_words(verification: Verification) -> list[str]:
         if not verification.compared:
             return []
         # Where changes were proved, the calls are named with them.
-        calls = "" if verification.proofs else f": {captured_words(verification.callables, verification.backward)}"
+        calls = "" if verification.proofs else f": {measured.captured_words(verification)}"
         return [f"Compiled agrees with eager{calls}."]
-    first, *others = map(difference_words, divergence.differences)
+    first, *others = map(measured.difference_words, divergence.differences)
     rest = f" (and {len(others)} more)" if others else ""
     said = [sentence(f"Compiled differs from eager: {first}{rest}")]
     operation, stage = divergence.operation, divergence.stage
@@ -262,25 +251,18 @@ def declined_words(declined: Refused) -> str:
     return f"{finding.site.path}:{finding.site.line} {finding.rule}: {declined.main.text}"
 
 
-def not_applied_words(reason: NotApplied | tuple[str, ...] | None) -> str | None:
-    """The reason that files were not written; None where all were."""
-    return reason.value if isinstance(reason, NotApplied) else "; ".join(reason or ()) or None
-
-
 def basis_words(verification: Verification) -> list[str]:
     """On what the verdicts rest."""
     if not verification.proofs:
         return []
-    calls = captured_words(verification.callables, verification.backward)
+    calls = measured.captured_words(verification)
     said = [f"Compared: {calls}; every run has the same weights, inputs and random numbers."]
-    said += step_words(verification.step)
+    said += measured.step_words(verification.step)
     if verification.same is not None:
         same = verification.same
         if not same.disturbed:
-            said.append(
-                f"Two processes of the program as it is differ by {ratio_words(same)}: what lies within "
-                "that, or below 1.02, counts as no faster."
-            )
+            apart = f"Two processes of the program as it is differ by {measured.ratio_words(same)}"
+            said.append(f"{apart}: what lies within that, or below 1.02, counts as no faster.")
         noisy = any(proof.verdict is ProofVerdict.TOO_NOISY for proof in verification.proofs)
         if noisy or max(same.high, 1 / same.low) > NOISY:
             said.append("The machine was busy: on a quieter one, smaller gains can be measured.")
@@ -291,18 +273,11 @@ def basis_words(verification: Verification) -> list[str]:
 
 def ending_words(verification: Verification) -> str:
     """The files that were written or not, and the options that write them."""
-    not_applied = not_applied_words(verification.not_applied)
-    if verification.applied:
-        said = [
-            f"Written: {', '.join(verification.applied)}.",
-            *([f"Not written: {not_applied}."] if not_applied else []),
-        ]
-    else:
-        said = [f"Your files are unchanged{f': {not_applied}' if not_applied else ''}."]
+    said = [measured.written_words(verification)]
     if verification.held_back:
         labels = ", ".join(map(str, verification.held_back))
         said.append(f"Held back: {labels}. --apply-unseen writes what is held back, too.")
-    elif not (verification.applied or not_applied):
+    elif not (verification.applied or verification.not_applied):
         said += _options(verification)
     return " ".join(said)
 
@@ -355,7 +330,7 @@ def verify_page(verification: Verification) -> MeasuredPage:
         rows,
         details=details,
         basis=[
-            *(("Note: ", sentence(observation_words(note))) for note in printed.notes),
+            *(("Note: ", sentence(measured.observation_words(note))) for note in printed.notes),
             *(("", words) for words in said),
         ],
         ending=ending_words(printed),
@@ -365,7 +340,7 @@ def verify_page(verification: Verification) -> MeasuredPage:
 
 def _more(proof: Proof) -> list[str]:
     """Sentences that the table has no room for."""
-    said = [sentence(f"Also {observation_words(reason)}") for reason in proof.reasons[1:MOST_REASONS]]
+    said = [sentence(f"Also {measured.observation_words(reason)}") for reason in proof.reasons[1:MOST_REASONS]]
     if len(proof.reasons) > MOST_REASONS:
         said.append(f"{len(proof.reasons) - MOST_REASONS} more reasons are in --format json.")
     return [*said, *remarks(proof)]
@@ -391,14 +366,14 @@ SCHEMA = 1
 def write_verify_json(verification: Verification, stream: TextIO) -> None:
     """Writes all proofs as one JSON object, ASCII only, and a line end."""
     fields = {
-        **run_fields(verification),
+        **measured.run_fields(verification),
         "tolerances": verification.tolerances,
         "applied": verification.applied,
         "compiled": _compiled(verification),
         "proofs": list(map(_proof, verification.proofs)),
         **{name: list(map(str, getattr(verification, name))) for name in ("dependent", "unreached", "held_back")},
         "declined": list(map(declined_words, verification.declined)),
-        "not_applied": not_applied_words(verification.not_applied),
+        "not_applied": measured.not_applied_words(verification.not_applied),
     }
     write_json_report(SCHEMA, fields, stream)
 
@@ -410,7 +385,7 @@ def _compiled(verification: Verification) -> dict[str, Any] | None:
     found = divergence or Divergence(())
     return {
         "agrees": divergence is None,
-        "differences": list(map(difference_words, found.differences)),
+        "differences": list(map(measured.difference_words, found.differences)),
         **picked(found, "stage program"),
         "operation": found.operation and picked(found.operation, "name path line"),
         "since": found.since and picked(found.since, "name path line"),
@@ -420,7 +395,7 @@ def _compiled(verification: Verification) -> dict[str, Any] | None:
 
 
 def _proof(proof: Proof) -> dict[str, Any]:
-    reasons = list(map(observation_words, proof.reasons))
+    reasons = list(map(measured.observation_words, proof.reasons))
     after = asdict(proof.after) if proof.after is not None else {}
     return {
         **picked(proof, "label rewrite rule site verdict accepted_in difference breaks_there revealed printed"),
@@ -429,7 +404,7 @@ def _proof(proof: Proof) -> dict[str, Any]:
         "says": verdict_words(printable(proof)),
         "reason": next(iter(reasons), None),
         "reasons": reasons,
-        "noted": list(map(difference_words, proof.noted)),
+        "noted": list(map(measured.difference_words, proof.noted)),
         "unseen": [{**asdict(one), "says": unseen_words(one, proof.site)} for one in proof.unseen],
         "varied": [
             {

@@ -16,16 +16,13 @@ PROGRAM = """\
 import torch
 from torch._dynamo import register_backend
 
-
 @register_backend
 def broken(graph, inputs):
     raise ValueError("it is broken\\nand more")
 
-
 @register_backend
 def wrong(graph, inputs):
     return lambda *args: [one + 0.1 for one in graph(*args)]
-
 
 class Net(torch.nn.Module):
     def __init__(self):
@@ -35,7 +32,6 @@ class Net(torch.nn.Module):
     def forward(self, x):
         y = self.fc(x)
         return y * y.sum().item()
-
 
 compiled = torch.compile(Net(), backend="aot_eager")
 for step in range(50):
@@ -78,17 +74,14 @@ import time
 import torch
 from torch._dynamo import register_backend
 
-
 @register_backend
 def slow(graph, inputs):
     time.sleep(300)
-
 
 def f(x):
     if not torch.compiler.is_compiling():
         time.sleep(0.005)
     return x + 1
-
 
 g = torch.compile(f, backend="eager")
 for step in range(50):
@@ -130,14 +123,12 @@ RECOMPILES = """\
 import torch
 torch._dynamo.config.recompile_limit = 100_000
 
-
 class Net(torch.nn.Module):
     n = 0
 
     def forward(self, x):
         self.n += 1
         return x * self.n
-
 
 compiled = torch.compile(Net(), backend="eager")
 for step in range(50):
@@ -162,10 +153,8 @@ import signal
 
 import torch
 
-
 def out_of_memory(graph, inputs):
     os.kill(os.getpid(), signal.SIGKILL)
-
 
 f = torch.compile(lambda x: x.cos(), backend=out_of_memory)
 for step in range(9):

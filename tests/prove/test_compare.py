@@ -210,51 +210,43 @@ ONE = {"output": torch.zeros(1)}
 @pytest.mark.parametrize(
     ("one", "other", "expected"),
     [
-        ({}, {}, []),
-        ({"error": "ValueError"}, {}, ["it returns where the original raises ValueError"]),
-        (
-            {},
-            {"error": "KeyError", "error_text": "'x'"},
-            ["it raises KeyError ('x') where the original returns"],
-        ),
-        (
-            {"outputs": {"output": torch.zeros(1)}, "others": {"output": ""}},
-            {"others": {"output": "None"}},
-            ["output is None, not a tensor"],
-        ),
-        ({"others": {"output": "'a'"}}, {"others": {"output": "'b'"}}, ["output is 'b', not 'a'"]),
+        ({}, {}, ""),
+        ({"error": "ValueError"}, {}, "it returns where the original raises ValueError"),
+        ({}, {"error": "KeyError", "error_text": "'x'"}, "it raises KeyError ('x') where the original returns"),
+        ({"outputs": ONE, "others": {"output": ""}}, {"others": {"output": "None"}}, "output is None, not a tensor"),
+        ({"others": {"output": "'a'"}}, {"others": {"output": "'b'"}}, "output is 'b', not 'a'"),
         (
             {"others": {"output": "dict of 'a', 'b'"}},
             {"others": {"output": "dict of 'b', 'a'"}},
-            ["output is dict of 'b', 'a', not dict of 'a', 'b'"],
+            "output is dict of 'b', 'a', not dict of 'a', 'b'",
         ),
-        (number(1), number(2), ["output is 2, not 1"]),
-        (number(1.5), number(1.5000001), []),
-        (number(1.5), number(1.51), ["output differs by 0.01 (1.51 for 1.5; allowed 1e-05)"]),
-        (number(100000), number(100001), ["output is 100001, not 100000"]),
-        (number(1), number(True), ["output is bool, not int"]),
-        ({"others": {"output[0]": "1"}}, {"others": {}}, ["output[0] is missing"]),
+        (number(1), number(2), "output is 2, not 1"),
+        (number(1.5), number(1.5000001), ""),
+        (number(1.5), number(1.51), "output differs by 0.01 (1.51 for 1.5; allowed 1e-05)"),
+        (number(100000), number(100001), "output is 100001, not 100000"),
+        (number(1), number(True), "output is bool, not int"),
+        ({"others": {"output[0]": "1"}}, {"others": {}}, "output[0] is missing"),
         (
             {"outputs": ONE, "aliases": {"output": "args[0]"}},
             {"outputs": ONE},
-            ["output shares its memory with nothing, not args[0]"],
+            "output shares its memory with nothing, not args[0]",
         ),
         (
             {"outputs": ONE, "strides": {"output": "[2, 1]"}},
             {"outputs": ONE, "strides": {"output": "[1, 2]"}},
-            ["output has strides [1, 2], not [2, 1]"],
+            "output has strides [1, 2], not [2, 1]",
         ),
-        ({"gradients": {"w": torch.zeros(1)}}, {}, ["the gradient of w is missing"]),
-        ({}, {"changed": {"self.mean": torch.zeros(1)}}, ["self.mean is changed by the call"]),
-        ({"changed": {"self.mean": torch.zeros(1)}}, {}, ["self.mean is not changed by the call"]),
-        ({"changes": {"self.n": "'a'"}}, {}, ["self.n is unchanged after the call, not 'a'"]),
-        ({}, {"changed": {"self.n": torch.tensor(1)}}, ["self.n is 1 after the call, not unchanged"]),
-        ({"rng": {"random": "a"}}, {"rng": {"random": "b"}}, ["random numbers are drawn otherwise: random"]),
+        ({"gradients": {"w": torch.zeros(1)}}, {}, "the gradient of w is missing"),
+        ({}, {"changed": {"self.mean": torch.zeros(1)}}, "self.mean is changed by the call"),
+        ({"changed": {"self.mean": torch.zeros(1)}}, {}, "self.mean is not changed by the call"),
+        ({"changes": {"self.n": "'a'"}}, {}, "self.n is unchanged after the call, not 'a'"),
+        ({}, {"changed": {"self.n": torch.tensor(1)}}, "self.n is 1 after the call, not unchanged"),
+        ({"rng": {"random": "a"}}, {"rng": {"random": "b"}}, "random numbers are drawn otherwise: random"),
     ],
 )
-def test_all_that_a_call_comes_to_is_compared(one: Any, other: Any, expected: list[str]) -> None:
+def test_all_that_a_call_comes_to_is_compared(one: Any, other: Any, expected: str) -> None:
     found = Expected([CallResult(**one)]).differences([CallResult(**other)], eager=True)
-    assert [difference_words(difference) for difference in found] == expected
+    assert ", ".join(map(difference_words, found)) == expected
 
 
 def test_the_call_is_named_from_the_second_on() -> None:

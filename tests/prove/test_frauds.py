@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from breakscan.fix.source_map import SourceMap
 from breakscan.model.findings import Site
 from breakscan.prove import faster as measure
 from breakscan.prove.changed_code import UnseenKind
@@ -84,8 +83,7 @@ def prove(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prove]:
                 assert old in before
                 after = before.replace(old, new.replace("WARM", str(warm)), 1)
                 texts = {str(path): (before, after)} if old else {}
-                lines = {name: SourceMap.of_change(*both) for name, both in texts.items()}
-                return verifier.prove(Candidate("it", texts=texts, targets=(site,) if "y" in old else (), lines=lines))
+                return verifier.prove(Candidate("it", texts=texts, targets=(site,) if "y" in old else ()))
 
             prove.library = library  # type: ignore[attr-defined]
             yield prove

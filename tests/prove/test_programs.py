@@ -10,7 +10,6 @@ WORKERS = """\
 import torch
 from torch.utils.data import DataLoader, Dataset
 
-
 class Data(Dataset):
     def __len__(self):
         return 256
@@ -18,7 +17,6 @@ class Data(Dataset):
     def __getitem__(self, i):
         g = torch.Generator().manual_seed(i)
         return torch.randn(16, generator=g), i % 4
-
 
 class Net(torch.nn.Module):
     def __init__(self):
@@ -34,7 +32,6 @@ class Net(torch.nn.Module):
             h = h * 0.5
         return self.b(h)
 
-
 def main():
     torch.manual_seed(0)
     net = Net()
@@ -48,7 +45,6 @@ def main():
             loss.backward()
             opt.step()
         print("epoch", epoch, float(loss))
-
 
 if __name__ == "__main__":
     main()

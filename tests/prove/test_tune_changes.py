@@ -62,6 +62,7 @@ def recorded(path: Path) -> Explanation:
 
 def ran(folder: Path, text: str, *parts: tuple[ModulePart, ...], cuda: bool = False) -> Ran:
     path = folder / "program.py"
+    text = text if "import torch" in text else f"import torch\n\n{text}"
     path.write_text(text, encoding="utf-8")
     run = recorded(path)
     report = RunReport((), (), 0.0, None, None, cuda, True, parts, ())
@@ -88,8 +89,6 @@ for _ in range(2):
     f(th.rand(3))
 '''
 GENERATE = """\
-import torch
-
 class Decoder(torch.nn.Module):
     def __init__(self):
         super().__init__()
@@ -111,16 +110,12 @@ generate = torch.compile(model.generate, backend="eager")  # decoding
 generate(torch.rand(2, 4))
 """
 LOOPED = """\
-import torch
-
 net = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(4, 4))
 for layer in net:
     layer.compile(backend="eager")
 net(torch.rand(2, 4))
 """
 INNER = """\
-import torch
-
 class Net(torch.nn.Linear):
     def forward(self, x):
         return super().forward(x)
@@ -144,8 +139,6 @@ def main():
 main()
 """
 FOREIGN = """\
-import torch
-
 def query(x):
     return x.tolist()
 
@@ -163,8 +156,6 @@ net.compile(backend="eager")
 net(torch.rand(4))
 """
 LAYERS = """\
-import torch
-
 class Layer(torch.nn.Module):
     def __init__(self, name):
         super().__init__()
@@ -187,8 +178,6 @@ class Tower(torch.nn.Module):
 Tower()(torch.rand(4))
 """
 MODES = """\
-import torch
-
 @torch.inference_mode()
 def references():
     return torch.rand(4)
@@ -202,8 +191,6 @@ with torch.no_grad():
     f(references())
 """
 BUCKETS = """\
-import torch
-
 TABLE = torch.rand(64)
 
 def positions(n):
@@ -244,8 +231,6 @@ for _ in range(2):
     list(loader)
 """
 ROUNDS = """\
-import torch
-
 def step(x):
     return x * 2
 
@@ -260,8 +245,6 @@ def rounds(x):
 rounds(torch.ones(4))
 """
 MARKED = """\
-import torch
-
 @torch.compile(backend="eager")
 def f(x):
     return x + 1
@@ -275,8 +258,6 @@ def main():
 main()
 """
 SIZES = """\
-import torch
-
 class Net(torch.nn.Module):
     def forward(self, x):
         return x * 2
@@ -291,8 +272,6 @@ for n in (2, 3, 4, 5):
     x = torch.rand(n, 4); y = fast(x)
 """
 METHOD = """\
-import torch
-
 class Coder(torch.nn.Linear):
     def encode(self, x):
         return torch.relu(self(x))
@@ -303,8 +282,6 @@ coder = torch.compile(coder, backend="eager") if on else coder
 coder.encode(torch.rand(4))
 """
 COUNTER = """\
-import torch
-
 state = {"step": 0, "steps": 0}
 
 @torch.compile(backend="eager", dynamic=False)
@@ -316,8 +293,6 @@ for _ in range(4):
     update(torch.ones(3), state)
 """
 ABSENT = """\
-import torch
-
 class Batch:
     def __init__(self, x, names=None):
         'Some values.'
@@ -335,8 +310,6 @@ for step in range(4):
     f(batch if step % 2 else Batch(torch.ones(3)))
 """
 MEMO = """\
-import torch
-
 class Net(torch.nn.Module):
     def __init__(self):
         super().__init__()
@@ -353,8 +326,6 @@ for n in (4, 4, 6, 4, 6):
     net(torch.rand(n))
 """
 LAZY = """\
-import torch
-
 class Net(torch.nn.Module):
     def __init__(self):
         super().__init__()
@@ -370,8 +341,6 @@ for n in range(3):
     net(torch.rand(4))
 """
 GIVEN = """\
-import torch
-
 class Batch:
     def __init__(self, phase, tokens):
         self.phase, self.tokens = phase, tokens
@@ -390,8 +359,6 @@ for n in range(4, 8):
     f(torch.rand(4))
 """
 NOTED = """\
-import torch
-
 noted = {}
 
 def note(name, value):
@@ -431,8 +398,6 @@ for _ in range(2):
     net(torch.rand(3))
 """
 STEP = """\
-import torch
-
 class Net(torch.nn.Module):
     def __init__(self):
         super().__init__()
@@ -453,8 +418,6 @@ for _ in range(2):
     step(torch.rand(2, 4))
 """
 HOOKED = """\
-import torch
-
 class Counter:
     def __init__(self):
         self.calls = 0
@@ -509,8 +472,6 @@ def test_a_change_does_what_it_says(program: str, name: str, before: Counts, aft
 
 BLOCKS = (ModulePart((".layers",), False, repeated=True),)
 STACKED = """\
-import torch
-
 class Layer(torch.nn.Module):
     def forward(self, x):
         return x * 2
@@ -558,8 +519,6 @@ def test_cuda_graphs_come_before_blocks(tmp_path: Path) -> None:
 
 
 DISABLED = """\
-import torch
-
 class Scaled:
     @torch.compiler.disable
     def __init__(self, x):

@@ -13,7 +13,6 @@ from breakscan.prove.bench import (
     WantedVariants,
     best_of,
     doubles,
-    is_worth_repeating,
     pays_after,
     planned,
     write_for,
@@ -179,11 +178,6 @@ def test_it_pays_where_all_calls_together_take_as_long_as_eager() -> None:
     assert compiled(calls - 1) > (calls - 1) * 10e-3
     assert pays_after(row(DEFAULT, 1.01, 10.0), SAME) is None
     assert pays_after(replace(one, step_seconds=None), SAME) is None
-
-
-@pytest.mark.parametrize(("ratio", "repeated"), [(0.5, False), (0.77, False), (0.79, True), (0.95, True), (2.0, True)])
-def test_what_is_far_slower_than_eager_is_not_repeated(ratio: float, repeated: bool) -> None:
-    assert is_worth_repeating(row(OWN, ratio, 10)) is repeated
 
 
 @pytest.mark.parametrize(

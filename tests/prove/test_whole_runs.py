@@ -21,7 +21,6 @@ SCALED = """\
 import time
 import torch
 
-
 class Net(torch.nn.Module):
     def __init__(self):
         super().__init__()
@@ -30,7 +29,6 @@ class Net(torch.nn.Module):
     def forward(self, x):
         scale = self.fc(x).abs().max().item()
         return self.fc(x) / (scale + 1)
-
 
 torch.manual_seed(0)
 start = time.perf_counter()
@@ -58,7 +56,6 @@ def tuned(folder: Path, text: str, goal: Goal = Goal.STEP, seconds: float = 60.0
 ABSENT = """\
 import torch
 
-
 class Batch:
     def __init__(self, x):
         self.x = x
@@ -67,11 +64,9 @@ class Batch:
         self.names = None
         return self
 
-
 @torch.compile(backend="aot_eager")
 def f(batch):
     return batch.x * (2 if getattr(batch, "names", "missing") is None else 3)
-
 
 x = torch.ones(4)
 for step in range(8):
@@ -176,10 +171,8 @@ TWINS = """\
 import functools
 import torch
 
-
 def nudged(x):
     return x * (1.0002 if torch.compiler.is_compiling() else 1.0)
-
 
 def checked(function):
     @functools.wraps(function)
@@ -187,10 +180,8 @@ def checked(function):
         return nudged(function(self, x))
     return wrapper
 
-
 def scaled(x):
     return nudged(x) / (x.detach().abs().max().item() + 1)
-
 
 class Layer(torch.nn.Module):
     def __init__(self):
@@ -199,7 +190,6 @@ class Layer(torch.nn.Module):
 
     def forward(self, x):
         return scaled(self.fc(x))
-
 
 class Net(torch.nn.Module):
     def __init__(self):
@@ -211,7 +201,6 @@ class Net(torch.nn.Module):
         for layer in self.layers:
             x = layer(x)
         return x
-
 
 torch.manual_seed(0)
 net = torch.compile(Net(), backend="aot_eager")
@@ -245,17 +234,14 @@ def test_changes_that_compute_something_else_are_seen_without_inductor(runs: Run
 LAYERS = """\
 import torch
 
-
 @torch.compile(backend="eager")
 def layer(x):
     return x.sin()
-
 
 def tower(x):
     for _ in range(3):
         x = layer(x)
     return x
-
 
 for step in range(4):
     tower(torch.rand(4))
@@ -287,11 +273,9 @@ def test_a_run_ends_when_its_time_is_up(runs: Runs, tmp_path: Path) -> None:
 PRINTS = """\
 import torch
 
-
 def main():
     x = torch.compile(torch.cos, backend="eager")(torch.arange(4.0))
     print(f"mean {x.mean():.4f}, 12.5 ms")
-
 
 main()
 """

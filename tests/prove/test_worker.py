@@ -41,7 +41,6 @@ def test_arms_have_caches_and_an_allocator_of_which_no_chance_decides(
 MODULE = """\
 import torch
 
-
 def told(graph, inputs):
     def run(*values):
         print("compiled")
@@ -49,11 +48,9 @@ def told(graph, inputs):
 
     return run
 
-
 class Net(torch.nn.Module):
     def forward(self, x):
         return x + 1
-
 
 net = torch.compile(Net(), backend=told)
 net.register_forward_hook(lambda *_: print("hooked"))

@@ -4,14 +4,14 @@ import pytest
 
 from breakscan.prove.equal import Change, Part, ResultDifference
 from breakscan.prove.observation import Observation, ObservationKind, other_calls
-from breakscan.prove.protocol import CapturedCalls, Description, ValueMismatch
+from breakscan.prove.protocol import CapturedCalls, Description
 from breakscan.prove.torch_state import CUDA, TORCH
 from breakscan.report.measurements import observation_words
 
 
 @pytest.mark.parametrize("kind", ObservationKind)
 def test_every_kind_has_words(kind: ObservationKind) -> None:
-    details = (ValueMismatch("x", "has shape 2, not 3"),)
+    details = ("x has shape 2, not 3",)
     said = observation_words(Observation(kind, "it", ("a",), (1, 2, 3, 4), details))
     assert said
     assert not set("{}") & set(said)

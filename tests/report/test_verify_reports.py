@@ -20,7 +20,8 @@ from breakscan.prove.observation import Observation, ObservationKind
 from breakscan.prove.proof import Divergence, Metrics, NotApplied, Proof, ProofVerdict, VariedDifference, Verification
 from breakscan.prove.protocol import GraphOperation, Stage, Variation, VariedCall
 from breakscan.report.formats import VERIFY
-from breakscan.report.verify import ending_words, headline, not_applied_words, steps, verdict_words
+from breakscan.report.measurements import not_applied_words, steps
+from breakscan.report.verify import ending_words, headline, verdict_words
 
 HOSTILE = "\x1b[31m<script>alert(1)</script>\u202e::error::"
 SITE = Site("net.py", 12, 12, 12, 23)
