@@ -137,7 +137,6 @@ LADDER = ("eager", "aot_eager", INDUCTOR, "cudagraphs")
 MODES = ("default", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune")
 """The modes that ``torch.compile`` documents."""
 AUTOTUNE = "max-autotune"
-_NEEDS_GPU = ("cudagraphs",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +184,7 @@ def doubles(
     found: dict[str, BenchRow] = {}
     seen: dict[str, str] = {}
     for variant in variants:
-        if not cuda and variant.options and variant.options.get("backend") in _NEEDS_GPU:
+        if not cuda and variant.options and variant.options.get("backend") == "cudagraphs":
             found[variant.label] = _skipped(variant, None, ObservationKind.NEEDS_CUDA)
         elif (key := key_of(variant)) is not None and seen.setdefault(key, variant.label) != variant.label:
             found[variant.label] = _skipped(variant, seen[key], ObservationKind.SAME_CHOICE)

@@ -278,10 +278,10 @@ def _note_changes(
     owned = {path: owners.get(_storage(tensor) or 0) for path, tensor in now.bound.items()}
     found.aliases |= {path: owner for path, owner in owned.items() if owner is not None}
     for path in {**before, **now.plains}:
-        was, became = before.get(path, _GONE), now.plains.get(path, _GONE)
+        was, became = before.get(path, ...), now.plains.get(path, ...)
         if type(was) is type(became) and (was == became or (was != was and became != became)):
             continue
-        found.changes[path] = GONE if became is _GONE else repr(became)
+        found.changes[path] = GONE if became is ... else repr(became)
         if isinstance(was, Position) and isinstance(became, Position):
             found.changes[path] = f"{became - was:+}"
         elif (number := as_tensor(became)) is not None:
@@ -289,9 +289,6 @@ def _note_changes(
     found.changes.update(dict.fromkeys(now.gone, GONE))
     found.replaced |= now.replaced
     return values
-
-
-_GONE = object()
 
 
 def _note_gradients(found: CallResult, returned: object, backward: bool, snapshots: Sequence[StateSnapshot]) -> None:

@@ -259,18 +259,15 @@ def _began_cuda() -> bool:
     """Return True if a process that is forked from this one could not use CUDA, as torch itself sees it."""
     import torch
 
-    pid = os.fork()
-    if not pid:
+    if not (pid := _fork()):
         os._exit(int(getattr(torch.cuda, "_is_in_bad_fork", lambda: True)()))
     return os.waitpid(pid, 0)[1] != 0
 
 
-PROCESS = Path(__file__).with_name("process.py")
-
-
 def process_command(*arguments: str) -> list[str]:
     """The command that runs ``process.py`` with the options of this interpreter."""
-    return [sys.executable, *interpreter_options(sys.orig_argv), str(PROCESS), *arguments]
+    process = Path(__file__).with_name("process.py")
+    return [sys.executable, *interpreter_options(sys.orig_argv), str(process), *arguments]
 
 
 class ForkedProcess:

@@ -49,7 +49,7 @@ class Overlay:
             return overlay.code(path) if overlay.holds(path) else get_code(loader, fullname)
 
         def overlaid_data(loader: Any, path: str) -> bytes:
-            return overlay.text(path).encode() if overlay.holds(path) else get_data(loader, path)
+            return overlay._texts[os.path.realpath(path)][1].encode() if overlay.holds(path) else get_data(loader, path)
 
         SourceFileLoader.get_code = overlaid_code  # type: ignore[method-assign,assignment]
         SourceFileLoader.get_data = overlaid_data  # type: ignore[method-assign,assignment]
@@ -59,10 +59,6 @@ class Overlay:
         # Looking up the real path of each module that is imported can take seconds.
         may_be_held = os.path.basename(path) in self._names or (self._names and os.path.islink(path))
         return bool(may_be_held) and os.path.realpath(path) in self._texts
-
-    def text(self, path: str) -> str:
-        """The new text of a file that it :meth:`holds`."""
-        return self._texts[os.path.realpath(path)][1]
 
     def code(self, path: str) -> CodeType:
         """The new code of a file that it :meth:`holds`; from here on it counts as loaded.  Raises SyntaxError."""

@@ -37,8 +37,6 @@ FEWEST_CALLS = 3
 """Calls of compiled callables before the program is stopped where its loops are looked for."""
 FEW = 3
 """Iterations of a loop up to which one in it may be stopped."""
-MOST_CALLABLES = 16
-"""Those whose blocks are looked at."""
 INDUCTOR = "_TorchCompileInductorWrapper"
 """The class of torch whose objects compile a graph by Inductor."""
 MOST_KEPT = 512
@@ -132,7 +130,7 @@ class WholeProgram:
     def report(self) -> RunReport:
         """The steps, and what else is known of the run."""
         wait_for_device()
-        modules = [module_of(one.original) for one in self._hook.callables[:MOST_CALLABLES]]
+        modules = [module_of(one.original) for one in self._hook.callables]
         used = torch.cuda.max_memory_allocated() if cuda_in_use() else 1024 * getrusage(RUSAGE_SELF).ru_maxrss
         return RunReport(
             found=tuple(self._found),

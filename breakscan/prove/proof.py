@@ -43,11 +43,6 @@ class Metrics:
     memory_bytes: int | None = None
     step_seconds: float | None = None
 
-    @property
-    def all_kernels(self) -> int:
-        """The number of kernels of all kinds."""
-        return sum(self.kernels.values())
-
 
 @dataclass(frozen=True, slots=True)
 class VariedDifference:

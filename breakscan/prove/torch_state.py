@@ -201,10 +201,6 @@ def set_rng_state(states: Mapping[str, torch.Tensor]) -> None:
             generator.set_state(states[name])
 
 
-ALLOCATIONS = "allocation.all.allocated"
-"""The bytes that torch's allocator has handed out on a device since it began."""
-
-
 def cuda_in_use() -> bool:
     """Return True if the program has used CUDA, which is whether it has had a tensor there. Where there is a GPU, the
     compiler initializes CUDA for any program, to keep the states of its generators."""
@@ -212,7 +208,9 @@ def cuda_in_use() -> bool:
     if not cuda.is_initialized():
         return False
     try:
-        return any(cuda.memory_stats(number).get(ALLOCATIONS, 0) for number in range(cuda.device_count()))
+        # What its allocator has handed out since it began.
+        stats = map(cuda.memory_stats, range(cuda.device_count()))
+        return any(one.get("allocation.all.allocated", 0) for one in stats)
     except RuntimeError:
         # An allocator of the program's own does not count.
         return True

@@ -8,7 +8,6 @@ import math
 import pickle
 import signal
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -87,10 +86,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 @contextlib.contextmanager
 def interrupted_once() -> Iterator[None]:
     """SIGINT and SIGTERM raise KeyboardInterrupt in the block once; then they are ignored until the block is left,
-    as the processes are being ended.  In other threads than the main one nothing changes."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
+    as the processes are being ended."""
 
     def interrupted(*_: object) -> None:
         for number in _SIGNALS:
