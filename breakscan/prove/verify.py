@@ -21,7 +21,6 @@ from breakscan.prove.changed_code import UnseenCode, UnseenKind, changed_code_ra
 from breakscan.prove.divergence import find_divergence
 from breakscan.prove.equal import FORMER, NOTED, TOLERANCES, Change, Part, ResultDifference
 from breakscan.prove.faster import Ratio, Rounds, Unsteady
-from breakscan.prove.object_walk import CACHE_INFO
 from breakscan.prove.observation import Observation, ObservationKind, environment_of, notes_of
 from breakscan.prove.original import NOT_TRIED, CompiledProgram, Original, running_original
 from breakscan.prove.probe import Probe, is_stated
