@@ -1,4 +1,4 @@
-"""What is tried, and the processes that run the user's program with and without it, as their parent sees them."""
+"""Candidates, and the processes that run the user's program with and without one, as their parent sees them."""
 
 from __future__ import annotations
 
