@@ -58,7 +58,7 @@ FACTS = {
     "rest_runs_eager": Fact((PRINT, GIVEN_UP), ("second",), part=BREAK),
     "spawned_child": Fact((PRINT,), part=BREAK),
     "unsupported_with": Fact(
-        (r"[Uu]nsupported context manager|unsupported-with|BRK4\d\d .*with", GIVEN_UP), part=rf"{BREAK}|{NO_GRAPH}"
+        (r"[Uu]nsupported context manager|unsupported-with|`with lock:` runs", GIVEN_UP), part=rf"{BREAK}|{NO_GRAPH}"
     ),
     # One entry, not one for each compilation that met it.
     "print_three_calls_deep": Fact((PRINT, r"1 site breaks the graph 3 times|splits the graph 3×"), part=BREAK),
@@ -107,7 +107,9 @@ FACTS = {
     "kernels": Fact(
         (r"extern_kernels\.mm", r"cpp_fused_add_sin", r"aten\.linalg_qr\.default"), (), part=r"inductor_output_code_"
     ),
-    "saved_for_backward": Fact((r"saved for backward\b|SavedForBackwards",), (), part=r"aot_forward_graph_"),
+    "saved_for_backward": Fact(
+        (r"saved for backward\b|SavedForBackwards|.saved.: \[\s+\S+ ",), (), part=r"aot_forward_graph_"
+    ),
     "specialised_size": Fact((r"[Ss]peciali[sz]ed?\b.*\b6\b|== 6",)),
 }
 
