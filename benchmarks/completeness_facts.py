@@ -108,7 +108,7 @@ FACTS = {
         (r"extern_kernels\.mm", r"cpp_fused_add_sin", r"aten\.linalg_qr\.default"), (), part=r"inductor_output_code_"
     ),
     "saved_for_backward": Fact(
-        (r"saved for backward\b|SavedForBackwards|.saved.: \[\s+\S+ ",), (), part=r"aot_forward_graph_"
+        (r"saved for backward\b|SavedForBackwards|.saved.: ?\[\s*\S+ ",), (), part=r"aot_forward_graph_"
     ),
     "specialised_size": Fact((r"[Ss]peciali[sz]ed?\b.*\b6\b|== 6",)),
 }
