@@ -24,7 +24,7 @@ from enum import Enum
 from pathlib import Path
 from typing import IO, Any, TypeGuard, TypeVar, cast
 
-from breakscan.prove.torch_state import HeldGenerator, held_generator, torch
+from breakscan.prove.torch_state import HeldGenerator, bytes_of, held_generator, torch
 
 MOST_OBJECTS = 50_000
 """Objects that are looked at."""
@@ -459,10 +459,10 @@ def digest(value: torch.Tensor) -> str:
             # Sums of rows and of columns take a tenth of the time.
             count = bits.numel() // ROW * ROW
             rows = bits[:count].view(torch.int64).view(-1, ROW // 8)
-            hashed.update(rows.sum(0).numpy().data)
-            hashed.update(rows.sum(1).numpy().data)
+            hashed.update(bytes_of(rows.sum(0)))
+            hashed.update(bytes_of(rows.sum(1)))
             bits = bits[count:]
-        hashed.update(bits.numpy().data)
+        hashed.update(bytes_of(bits))
     return hashed.hexdigest()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import functools
 import pickle
 import random
@@ -172,12 +173,17 @@ def held_generator(thing: object) -> HeldGenerator | None:
     return None
 
 
+def bytes_of(tensor: torch.Tensor) -> bytes:
+    """The values of a contiguous tensor on the CPU, also where NumPy is not installed."""
+    return ctypes.string_at(tensor.data_ptr(), tensor.nbytes)
+
+
 def _pickled(get: Callable[[], object], put: Callable[..., object]) -> HeldGenerator:
     def get_state() -> torch.Tensor:
         written = pickle.dumps(get())
         return torch.frombuffer(bytearray(written.ljust(_BYTES, b"\0")), dtype=torch.uint8)
 
-    return HeldGenerator(get_state, lambda state: put(pickle.loads(state.numpy().tobytes())))
+    return HeldGenerator(get_state, lambda state: put(pickle.loads(bytes_of(state))))
 
 
 def _global_generators() -> dict[str, HeldGenerator]:

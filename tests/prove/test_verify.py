@@ -1,5 +1,7 @@
 """``breakscan verify`` from end to end: real programs, real processes, real Inductor."""
 
+import json
+import os
 import signal
 import subprocess
 import sys
@@ -258,3 +260,16 @@ def test_what_cannot_be_verified_is_said(tmp_path: Path, text: str, words: list[
     done = ran(tmp_path, "verify", *words, "it.py", status=2)
     assert said in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_numpy_is_not_needed(tmp_path: Path) -> None:
+    (tmp_path / "none").mkdir()
+    (tmp_path / "none" / "numpy.py").write_text("raise ModuleNotFoundError", encoding="utf-8")
+    program = "import torch\n\n\n@torch.compile(backend='eager')\ndef f(x):\n    return x.sin() * torch.rand(3)\n\n\n"
+    (tmp_path / "train.py").write_text(f"{program}for _ in range(4):\n    f(torch.ones(3))\n", encoding="utf-8")
+    command = [sys.executable, "-m", "breakscan", "verify", "--config", "dynamo.verbose=False"]
+    command += ["--format", "json", "--output", "proofs.json", "train.py"]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "none")}
+    subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, timeout=300)
+    (proof,) = json.loads((tmp_path / "proofs.json").read_text(encoding="utf-8"))["proofs"]
+    assert proof["outputs_equal"]
