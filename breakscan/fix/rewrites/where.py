@@ -1,7 +1,7 @@
 """``if tensor: x = a`` or ``a if tensor else b`` → ``torch.where(tensor, a, b)``.
 
 Both sides are then computed, regardless of the test, so neither may have side effects or cost much.  Python conditions
-stay an `if`.
+stay an `if`.  What one side prints or logs stays under the test, in eager code alone.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from breakscan.fix.result import Effect, differs
 from breakscan.fix.support import build
 from breakscan.fix.support import matchers as m
 from breakscan.fix.support.assignments import is_needed_outside
+from breakscan.fix.support.checks import and_not_compiling, is_caught
 from breakscan.fix.support.context import Declined, Edit, NotKnown, OtherForm, Replacement, RewriteContext
 from breakscan.fix.support.operators import operator_of, poles, what_costs, written_number
-from breakscan.fix.support.purity import refuse_breaks_in, why_may_raise, why_not_pure
+from breakscan.fix.support.purity import is_line_or_record, refuse_breaks_in, why_may_raise, why_not_pure, why_shown
 from breakscan.fix.support.tensor_test import TensorTest, tensor_test
 from breakscan.fix.support.walking import findall, fresh_name, read
 from breakscan.rulebook.torch_facts.operators import Shape
@@ -155,7 +156,7 @@ class _Branch:
                 raise Declined(f"`{self.context.code(one.test)}` joins tensors and Python conditions: nest two tests")
             else:
                 self.static = tuple(when.test for when in found.when)
-            arms.append(_Arm(found, _read_side(one.body.body, self.context)))
+            arms.append(_Arm(found, _read_side(one.body.body, self.context, is_first=not arms)))
             one = one.orelse
         return arms
 
@@ -173,7 +174,10 @@ class _Branch:
             made = self._in_place_of_node([*kept, self._chosen_return(self.arms)])
         else:
             made = self._early_return()
-        return Edit(made, [BOTH_COMPUTED, A_NEW_TENSOR])
+        args = [arg for line in self.arms[0].side.reported for arg in findall(line, m.Arg())]
+        reasons = filter(None, (why_shown(self.context, arg) for arg in args))
+        skipped = [differs(f"{one}, and compiled code skips it", Effect.STATE) for one in reasons][:1]
+        return Edit(made, [BOTH_COMPUTED, A_NEW_TENSOR, *skipped])
 
     def _early_return(self) -> Mapping[cst.CSTNode, Replacement]:
         self._no_static()
@@ -295,9 +299,15 @@ class _Branch:
                     raise Declined(f"`{one.name}` is also assigned other values")
                 _always_computed(self.context, one.value)
                 kept[one.name] = one.line.deep_clone()
-        if kept and (reason := why_not_pure(self.context, self.node.test)) is not None:
+        reported = self.arms[0].side.reported
+        if (kept or reported) and (reason := why_not_pure(self.context, self.node.test)) is not None:
             raise Declined(f"a statement of one side would run before the test, and in the test {reason}")
-        return list(kept.values())
+        if not reported:
+            return list(kept.values())
+        assert self.arms[0].test is not None
+        test = self.arms[0].test.tensor if self.static else self.node.test
+        block = cst.IndentedBlock([line.deep_clone() for line in reported])
+        return [cst.If(and_not_compiling(self.context, test), block), *kept.values()]
 
     def _reads_old(self, name: str) -> bool:
         """True if the value of a name before the `if` may be needed where a side would always assign it."""
@@ -359,10 +369,11 @@ class Assigned:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """The statements of one side.  ``returned`` is the returned value, if any."""
+    """The statements of one side.  ``returned`` is the returned value, if any; ``reported`` only print or log."""
 
     assigned: Mapping[str, Assigned] = field(default_factory=dict)
     returned: cst.BaseExpression | None = None
+    reported: Sequence[cst.SimpleStatementLine] = ()
 
 
 def _branch_of(context: RewriteContext) -> cst.If | cst.IfExp:
@@ -375,10 +386,14 @@ def _branch_of(context: RewriteContext) -> cst.If | cst.IfExp:
     return branch
 
 
-def _read_side(body: Sequence[cst.BaseStatement], context: RewriteContext, where: str = "one side") -> Side:
-    """The side that a block is.  Declines if it contains more than assignments to names and the return of a value."""
+def _read_side(
+    body: Sequence[cst.BaseStatement], context: RewriteContext, where: str = "one side", is_first: bool = False
+) -> Side:
+    """The side that a block is.  Declines if it contains more than assignments to names and the return of a value; the
+    ``first`` may also print and log what it does not assign."""
     assigned: dict[str, Assigned] = {}
     returned: cst.BaseExpression | None = None
+    reported: list[cst.SimpleStatementLine] = []
     for statement in body:
         if not isinstance(statement, cst.SimpleStatementLine):
             raise Declined(f"{where} contains {_BLOCKS.get(type(statement), 'a compound statement')}")
@@ -394,11 +409,16 @@ def _read_side(body: Sequence[cst.BaseStatement], context: RewriteContext, where
                 raise Declined(f"{where} returns several values")
             returned = small.value
             break
+        if is_first and isinstance(small, cst.Expr) and is_line_or_record(context, small.value):
+            if is_caught(context, statement) or not {*read(small)}.isdisjoint(assigned):
+                raise Declined(f"`{context.code(small)}` would come before what it shows, or its exception is caught")
+            reported.append(statement)
+            continue
         one = _assignment(context, small, statement, where)
         if one.name in assigned:
             raise Declined(f"`{one.name}` is assigned twice on one side")
         assigned[one.name] = one
-    return Side(assigned, returned)
+    return Side(assigned, returned, reported)
 
 
 def _assignment(
