@@ -52,7 +52,7 @@ _FORMS = {
     "growing-attribute float-update",
     EventKind.DEFINE: "class",
     EventKind.CONSTRUCT: "module parameter",
-    EventKind.COMPILE: "used discarded rebound-self repeated generator autograd-function",
+    EventKind.COMPILE: "used once discarded rebound-self repeated generator autograd-function",
     EventKind.PASS: "changing-number changing-text changing-size growing-container",
     EventKind.SWITCH: "mixed-grad mixed-autocast",
 }

@@ -174,27 +174,26 @@ class _Uses:
 
     def __init__(self, tree: ast.Module) -> None:
         self.tree = tree
-        nodes: list[ast.AST] = [tree]
         self.parents: dict[ast.AST, ast.AST] = {}
-        self.functions: dict[str, list[ast.FunctionDef]] = {}
+        by_kind: dict[type[ast.AST], list[Any]] = {}
+        nodes: list[ast.AST] = [tree]
         for one in nodes:
+            by_kind.setdefault(one.__class__, []).append(one)
             first = len(nodes)
             push_children(nodes, one)
-            self.parents.update(dict.fromkeys(nodes[first:], one))
-            if isinstance(one, ast.FunctionDef):
-                self.functions.setdefault(one.name, []).append(one)
-        self.reads = [one for one in nodes if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)]
+            for child in nodes[first:]:
+                self.parents[child] = one
+        self.functions: dict[str, list[ast.FunctionDef]] = {}
+        for made in by_kind.get(ast.FunctionDef, ()):
+            self.functions.setdefault(made.name, []).append(made)
+        self.reads: list[ast.Name] = [one for one in by_kind.get(ast.Name, ()) if one.ctx.__class__ is ast.Load]
         self.calls: dict[ast.AST | None, list[ast.Call]] = {}
-        for one in nodes:
-            if isinstance(one, ast.Call) and (callee := self._callee(one)):
-                self.calls.setdefault(callee, []).append(one)
-        self.modules = {
-            alias.asname or alias.name.partition(".")[0]
-            for one in nodes
-            if isinstance(one, ast.Import)
-            for alias in one.names
-            if alias.name.partition(".")[0] != "torch"
-        }
+        for call in by_kind.get(ast.Call, ()):
+            if callee := self._callee(call):
+                self.calls.setdefault(callee, []).append(call)
+        imported = [alias for one in by_kind.get(ast.Import, ()) for alias in one.names]
+        names = {alias.asname or alias.name.partition(".")[0]: alias.name.partition(".")[0] for alias in imported}
+        self.modules = {name for name, head in names.items() if head != "torch"}
         """The names of modules that are not torch's."""
 
     def follow(self, value: ast.expr, is_tensor: bool, own: ast.AST | None) -> ast.AST | list[_Value]:

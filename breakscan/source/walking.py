@@ -71,12 +71,12 @@ _CHILDREN: dict[type[ast.AST], tuple[str, ...]] = dict.fromkeys(_LEAVES, ())
 
 def push_children(stack: list[ast.AST], node: ast.AST) -> None:
     """Adds the children of a node, without operators and contexts."""
-    kind = node.__class__
+    kind, held = node.__class__, node.__dict__
     fields = _CHILDREN.get(kind)
     if fields is None:
         fields = _CHILDREN[kind] = tuple(name for name in kind._fields if name not in _NO_NODES)
     for name in fields:
-        child = getattr(node, name, None)
+        child = held.get(name)
         if child.__class__ is list:
             if child:
                 stack += [item for item in child if isinstance(item, ast.AST)] if kind in _HOLD_OTHERS else child

@@ -159,6 +159,8 @@ class Loss(nn.Module):
     def forward(self, x):
         return x.sum().item()
 """
+MAKER = "class Net:\n    def compiled(self, m): return torch.compile(m)\n"
+SPEED_UP = f"import torch\n{MAKER}def speed_up(model):\n    model.compile()\n"
 HELPER = "import torch\n@torch.compile\ndef scale(x):\n    return x * 2\n"
 
 
@@ -168,6 +170,11 @@ HELPER = "import torch\n@torch.compile\ndef scale(x):\n    return x * 2\n"
         ("from model import Block\nimport torch\nfast = torch.compile(Block())", {5}, {8}),
         ("import torch\ndef fit(model):\n    return torch.compile(model)", {5, 8}, set()),
         ("import torch\nfrom model import Block\nfrom tools import speed_up\nspeed_up(Block())", {5}, {8}),
+        (
+            "import torch\nfrom model import Block\nfrom tools import Net\ndef f(n: Net):\n    n.compiled(Block())",
+            {5},
+            {8},
+        ),
         ("from tools import speed_up\ndef run(model):\n    speed_up(model)", {5, 8}, set()),
         ("pass", {5, 8}, set()),
         ("import torch\nfrom lib import load\nnet = load('a').half()\nfast = torch.compile(net)", set(), {5, 8}),
@@ -194,7 +201,7 @@ HELPER = "import torch\n@torch.compile\ndef scale(x):\n    return x * 2\n"
 def test_what_a_project_that_compiles_by_name_does_not_compile_is_apart(
     project, train: str, shown: set[int], elsewhere: set[int]
 ) -> None:
-    tools = "import torch\ndef speed_up(model):\n    model.compile()\n" if "tools" in train else ""
+    tools = SPEED_UP if "tools" in train else ""
     nets = HELPER.replace("x * 2", "x.sum().item()") if "tests" in train else ""
     files = {"model.py": MODEL, "train.py": train, "tools.py": tools, "tests/nets.py": nets}
     result = project(files, regions="auto")

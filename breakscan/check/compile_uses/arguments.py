@@ -103,14 +103,11 @@ class Changes:
 
     def add_head(self, target: ast.expr, over: ast.expr) -> None:
         """Adds the names that a loop or a comprehension binds to a counter, or to numbers and texts of a list."""
-        while (
-            isinstance(over, ast.Call)
-            and over.args
-            and (self.survey.index.dotted(over.func) or "").rpartition(".")[2] in _PASSED_THROUGH
-        ):
+        dotted = self.survey.index.dotted
+        while isinstance(over, ast.Call) and over.args and (dotted(over.func) or "").endswith(_PASSED_THROUGH):
             over = over.args[0]
         if isinstance(over, ast.Call):
-            name = self.survey.index.dotted(over.func)
+            name = dotted(over.func)
             if name == "enumerate" and isinstance(target, ast.Tuple):
                 target = target.elts[0]
             elif name not in _COUNTING or [getattr(bound, "value", None) for bound in over.args] in ([0], [1]):
@@ -351,11 +348,9 @@ def _grows(name: str, loop: Loop, use: Use, survey: Survey) -> str | None:
     if before is None or rebound:
         return None
     made = before.value
-    if _is_made(made, ast.List, "list", survey):
-        kind = "list"
-    elif _is_made(made, ast.Dict, "dict", survey):
-        kind = "dict"
-    else:
+    kinds = (("list", ast.List), ("dict", ast.Dict))
+    kind = next((name for name, display in kinds if _is_made(made, display, name, survey)), None)
+    if kind is None:
         owner = survey.index.class_named(survey.index.dotted(made.func) or "") if isinstance(made, ast.Call) else None
         return "object" if growing_lists(owner) else None
     effects = {_grows_by(node, name, kind) for node in walk(loop)}

@@ -6,17 +6,8 @@ import ast
 import re
 from collections.abc import Iterator
 
+from breakscan.check.compile_uses import states
 from breakscan.check.compile_uses.arguments import changing_arguments, literal_words, parameter_of
-from breakscan.check.compile_uses.states import (
-    changing_attributes,
-    changing_keys,
-    counted_entries,
-    differing_instances,
-    float_updates,
-    growing_attributes,
-    size_branches,
-    switched_state,
-)
 from breakscan.check.compile_uses.uses import Compiled, Found, Hit, Scope, Scopes, Step, Survey, own_parts
 from breakscan.check.interpreter.program import Program
 from breakscan.check.interpreter.values import Module
@@ -80,7 +71,7 @@ def _form(index: ModuleIndex, step: Step, call: ast.Call) -> str:
     named = index.functions.get(argument.id) if isinstance(argument, ast.Name) else None
     if named is not None and named.is_generator:
         return "generator"
-    return "repeated" if _is_unchanged(step, call) else "used"
+    return "once" if _is_once(step) else "repeated" if _is_unchanged(step, call) else "used"
 
 
 def _compile_call(call: ast.expr, callee: str, form: str, step: Step, compiled: set[FunctionInfo]) -> Found:
@@ -98,6 +89,24 @@ def _compile_call(call: ast.expr, callee: str, form: str, step: Step, compiled: 
         in_region=step.scope.info in compiled,
         place=Place.LOOP if step.loops else Place.PLAIN,
     )
+
+
+def _is_once(step: Step) -> bool:
+    """True under ``if compiled is None``, of what the block assigns anew, and in a loop under ``if i == 0``."""
+    start = step.loops[-1].lineno if step.loops else 0
+    for test in (arm for arm, _ in step.arms if arm.lineno > start):
+        asked, stores = _names(test.test), [node for node in walk(test) if isinstance(node, ast.Assign)]
+        pairs = [(one, node.value) for node in stores for one in node.targets]
+        held = [(one.value if isinstance(one, ast.Subscript) else one, value) for one, value in pairs]
+        is_kept = any(ast.unparse(one) in asked - _names(value) for one, value in held)
+        equals = [n for n in walk(test.test) if isinstance(n, ast.Compare) and isinstance(n.ops[0], ast.Eq)]
+        if is_kept or (start and any(type(getattr(n.comparators[0], "value", None)) is int for n in equals)):
+            return True
+    return False
+
+
+def _names(node: ast.expr) -> set[str]:
+    return {ast.unparse(one) for one in walk(node) if isinstance(one, ast.Name | ast.Attribute)}
 
 
 def _is_unchanged(step: Step, call: ast.Call) -> bool:
@@ -284,7 +293,8 @@ def _is_pretrained(survey: Survey, compiled: Compiled, step: Step) -> bool:
 
 
 _MAY_COMPILE = re.compile(r"\.compile\b(?<!\bre\.compile)")
-_FINDERS = (changing_arguments, changing_attributes, changing_keys, switched_state, wrapper_uses, plain_calls)
+_OF_STATES = (states.changing_attributes, states.changing_keys, states.switched_state)
+_FINDERS = (changing_arguments, *_OF_STATES, wrapper_uses, plain_calls)
 
 
 def compile_events(program: Program, compiled: set[FunctionInfo]) -> Iterator[tuple[FunctionInfo | None, Event]]:
@@ -311,7 +321,7 @@ def compile_events(program: Program, compiled: set[FunctionInfo]) -> Iterator[tu
 
 def _found(program: Program, compiled: set[FunctionInfo]) -> Iterator[Found]:
     index = program.index
-    for finder in (growing_attributes, counted_entries, float_updates):
+    for finder in (states.growing_attributes, states.counted_entries, states.float_updates):
         yield from finder(index, compiled)
     if not _MAY_COMPILE.search(index.module.text) and COMPILE not in index.imports.values():
         return
@@ -319,7 +329,7 @@ def _found(program: Program, compiled: set[FunctionInfo]) -> Iterator[Found]:
     yield from compile_calls(program, scopes, compiled)
     survey = Survey(program.project, scopes)
     dynamic = {one.node.lineno for one in survey.compiled.values() if one.option("dynamic") is True}
-    yield from differing_instances(survey)
-    yield from size_branches(index, program.states, dynamic)
+    yield from states.differing_instances(survey)
+    yield from states.size_branches(index, program.states, dynamic)
     for find in _FINDERS if survey.compiled else ():
         yield from find(survey)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from breakscan.check.compile_uses.arguments import ArgumentChange, Changes, growing_lists, parameter_of
@@ -64,7 +65,7 @@ def growing_attributes(index: ModuleIndex, compiled: Iterable[FunctionInfo]) -> 
 
 def counted_entries(index: ModuleIndex, compiled: Iterable[FunctionInfo]) -> Iterator[Found]:
     """``state["step"] += 1`` in compiled code, on a parameter whose entry starts as a number in the file."""
-    for info in compiled:
+    for info in compiled if _COUNTS_ENTRY.search(index.module.text) else ():
         given = {argument.arg for argument in walk(info.node.args) if isinstance(argument, ast.arg)}
         for node in info.own_nodes if info.index is index else ():
             if not isinstance(node, ast.AugAssign) or not isinstance(node.target, ast.Subscript):
@@ -73,6 +74,9 @@ def counted_entries(index: ModuleIndex, compiled: Iterable[FunctionInfo]) -> Ite
             of_parameter = isinstance(held, ast.Name) and held.id in given and isinstance(node.value, ast.Constant)
             if of_parameter and isinstance(key, ast.Constant) and _starts_as_number(index, key.value):
                 yield _stored(node.target, info, "counted-entry", ast.unparse(node.target))
+
+
+_COUNTS_ENTRY = re.compile(r"\][\s\\]*[-+*/%&|^@<>]{1,2}=")
 
 
 def _starts_as_number(index: ModuleIndex, key: object) -> bool:
@@ -95,8 +99,9 @@ def float_updates(index: ModuleIndex, compiled: Iterable[FunctionInfo]) -> Itera
     for info in compiled:
         if info.index is not index or info.name == "__init__":
             continue
-        declared = frozenset(name for n in info.own_nodes if isinstance(n, ast.Global) for name in n.names)
-        for node in info.own_nodes:
+        declares = info.own_nodes if "global " in index.module.text else ()
+        declared = frozenset(name for n in declares if isinstance(n, ast.Global) for name in n.names)
+        for node in info.own_nodes if declared or info.own_attributes else ():
             if isinstance(node, ast.Assign | ast.AugAssign):
                 target = node.targets[0] if isinstance(node, ast.Assign) else node.target
                 readers = _readers(info, target, declared)

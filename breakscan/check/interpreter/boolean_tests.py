@@ -213,8 +213,7 @@ def bool_operands(frame: Frame, node: ast.BoolOp, visit: Callable[[ast.expr, boo
                 frame.conditions.append(condition)
     del frame.conditions[kept:]
     # Names bound by `:=` stay; narrowing by the operands ends with them.
-    for name, value in saved.items():
-        frame.names[name] = value
+    frame.names.update(saved)
 
 
 def unary(frame: Frame, node: ast.UnaryOp) -> av.Value:

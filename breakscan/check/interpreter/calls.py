@@ -73,7 +73,7 @@ def optional_import(frame: Frame, node: ast.Call, info: FunctionInfo) -> av.Valu
     """The module that such a call imports; None for any other call."""
     if "import" not in info.name or not node.args:
         return None
-    calls = [one for one in info.own_nodes if isinstance(one, ast.Call) and info.index.dotted(one.func) in _IMPORTING]
+    calls = [one for one in info.own_calls if info.index.dotted(one.func) in _IMPORTING]
     if not any(is_name(given, info.first_parameter) for one in calls for given in one.args[:1]):
         return None  # it does not import the module that its first parameter names
     names = [node.args[0], *(keyword.value for keyword in node.keywords if keyword.arg == "name")]
@@ -143,10 +143,7 @@ def _makes_optional(owner: ClassInfo) -> bool:
     fields = [node.annotation for node in owner.node.body if isinstance(node, ast.AnnAssign)]
     kinds = [field.value for field in fields if isinstance(field, ast.Subscript)]
     asked = [getattr(kind, "attr", getattr(kind, "id", None)) for kind in kinds]
-    partial = any(
-        keyword.arg == "total" and isinstance(keyword.value, ast.Constant) and keyword.value.value is False
-        for keyword in owner.node.keywords
-    )
+    partial = any(k.arg == "total" and getattr(k.value, "value", None) is False for k in owner.node.keywords)
     return "NotRequired" in asked or (partial and asked.count("Required") < len(fields))
 
 

@@ -201,8 +201,7 @@ def _call(frame: Frame, node: ast.Call) -> av.Value:
 def _hands_on(frame: Frame, given: ast.expr, callee: av.Value) -> bool:
     """True if a function hands its ``*args`` on to something that it is given or holds: what comes may be tensors."""
     vararg = frame.function.node.args.vararg if frame.function is not None else None
-    is_method = isinstance(callee, av.Namespace) and callee.bound is not None
-    unknown = is_method or isinstance(callee, av.Unknown | av.Function)
+    unknown = isinstance(callee, av.Unknown | av.Function) or getattr(callee, "bound", None) is not None
     return vararg is not None and isinstance(given, ast.Name) and given.id == vararg.arg and unknown
 
 
@@ -326,10 +325,9 @@ def _index_value(frame: Frame, node: ast.Subscript, index: ast.expr, owner: av.V
         return frame.evaluate(index)
     for bound in (index.lower, index.upper, index.step):
         value = frame.evaluate(bound)
-        if bound is not None and isinstance(value, av.Tensor):
-            frame.emit(EventKind.INDEX, node, form="slice", operand=value, sure=owner.sure)
-        elif isinstance(value, av.DrawnNumber):
-            frame.emit(EventKind.INDEX, node, form="slice", operand=value, sure=value.sure)
+        if isinstance(value, av.Tensor | av.DrawnNumber):
+            sure = owner.sure if isinstance(value, av.Tensor) else value.sure
+            frame.emit(EventKind.INDEX, node, form="slice", operand=value, sure=sure)
     return av.CONSTANT
 
 

@@ -241,7 +241,8 @@ class Frame:
             confidence = Confidence.POSSIBLE
         kinds = (ConditionKind.FLAG, ConditionKind.DEVICE)
         known = (c for c in self.conditions if test and c.kind in kinds and c.subject == test.subject)
-        return confidence, next(known, test), is_rare and is_warning
+        condition = next(known, test)
+        return confidence, condition, is_rare and (is_warning or getattr(condition, "kind", None) is ConditionKind.FLAG)
 
     def _make_arguments_as_rare(self, report: Event) -> None:
         """The arguments of a call that reports something depend on the conditions of the call."""

@@ -12,12 +12,7 @@ from breakscan.check.interpreter import values as av
 from breakscan.check.interpreter.frame import Frame
 from breakscan.check.project.index import BUILTINS, FunctionInfo, ModuleIndex
 from breakscan.model.findings import Condition, ConditionKind, Mode
-from breakscan.rulebook.torch_facts.not_measured import (
-    COUNTS_DIMENSIONS,
-    FALSE_WHILE_TRACING,
-    ONLY_WHILE_DYNAMO_TRACES,
-    TRUE_WHILE_TRACING,
-)
+from breakscan.rulebook.torch_facts import not_measured as facts
 from breakscan.source.walking import walk
 
 # Functions of the program that only ask whether a compiler traces: what they return while it does.
@@ -26,7 +21,7 @@ _FALSE = frozenset(
     {"torch.jit.is_tracing", "torch._C._get_tracing_state", "torch._C._is_tracing", "torchvision._is_tracing"}
 )
 
-TELLING = frozenset({*TRUE_WHILE_TRACING, *FALSE_WHILE_TRACING, *(name.rpartition(".")[2] for name in _FALSE)})
+TELLING = {*facts.TRUE_WHILE_TRACING, *facts.FALSE_WHILE_TRACING, *(name.rpartition(".")[2] for name in _FALSE)}
 """The last parts of the names of functions that return whether Dynamo traces."""
 
 
@@ -35,11 +30,11 @@ def truth_while_tracing(dotted: str, mode: Mode) -> bool | None:
     last = dotted.rsplit(".", 1)[-1]
     if last == "is_exporting" and mode.exports:
         return True
-    if last in ONLY_WHILE_DYNAMO_TRACES and mode is Mode.EXPORT:
+    if last in facts.ONLY_WHILE_DYNAMO_TRACES and mode is Mode.EXPORT:
         return False if dotted.startswith("torch.") else None
-    if last in TRUE_WHILE_TRACING:
+    if last in facts.TRUE_WHILE_TRACING:
         return True
-    if last in FALSE_WHILE_TRACING or dotted in _FALSE:
+    if last in facts.FALSE_WHILE_TRACING or dotted in _FALSE:
         return False
     return None
 
@@ -347,7 +342,7 @@ def narrow(frame: Frame, test: ast.expr, outcome: bool) -> list[Condition]:
         return [av.has_outcome(test, outcome)]
     if isinstance(test, ast.Attribute) and (value := _known(frame, test)) is not None and value.optional is not None:
         is_unusual = value.optional.kind is ConditionKind.FLAG and value.optional.outcome is outcome
-        return [av.has_outcome(test, outcome)] if is_unusual else []
+        return [Condition(ConditionKind.FLAG, ast.unparse(test), outcome)] if is_unusual else []
     return []
 
 
@@ -426,7 +421,7 @@ def _is_single_number(test: ast.Compare, outcome: bool) -> list[Condition]:
     """``x.dim() == 0``: hardly any tensor is a single number."""
     right = test.comparators[0]
     left = test.left.func if isinstance(test.left, ast.Call) and not test.left.args else test.left
-    asks = isinstance(left, ast.Attribute) and left.attr in COUNTS_DIMENSIONS
+    asks = isinstance(left, ast.Attribute) and left.attr in facts.COUNTS_DIMENSIONS
     none = isinstance(right, ast.Constant) and type(right.value) is int and right.value == 0
     equal = isinstance(test.ops[0], ast.Eq) is outcome
     return [av.has_outcome(test, outcome)] if asks and none and equal and isinstance(test.ops[0], _EQUALITY) else []

@@ -204,10 +204,10 @@ def _parameter(
     value = annotated_value(index, argument.annotation)
     if isinstance(value, av.Unknown) and (argument.annotation is None or evidence().uses(name)):
         value = _unannotated(evidence, name, default, compiled)
-    is_int = isinstance(argument.annotation, ast.Name) and argument.annotation.id == "int"  # a size, mostly
     text = index.module.text
-    may_ask = "is_tensor(" in text or "Tensor)" in text  # a pattern takes many times as long
-    if isinstance(value, av.Constant) and not is_int and may_ask and name in evidence().asked:
+    is_int = isinstance(argument.annotation, ast.Name) and argument.annotation.id == "int"  # a size, mostly
+    may_ask = isinstance(value, av.Constant) and not is_int and ("is_tensor(" in text or "Tensor)" in text)
+    if may_ask and name in evidence().asked:
         value = av.UNKNOWN  # the default or the annotation is a number, and tensors are taken as well
     if isinstance(value, av.Unknown) and isinstance(default, ast.Call) and makes_logger(index.dotted(default.func)):
         value = av.Instance(av.Sure.LIKELY, name=LOGGER)

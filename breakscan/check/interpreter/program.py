@@ -20,7 +20,7 @@ from breakscan.check.project.entry_points import is_untraced
 from breakscan.check.project.imports import KeptAnswer, Project
 from breakscan.check.project.index import ClassInfo, FunctionInfo, ModuleIndex
 from breakscan.check.project.roots import Entry
-from breakscan.model.findings import Assumption, Mode, Region
+from breakscan.model.findings import Assumption, Condition, ConditionKind, Mode, Region
 from breakscan.rulebook.matching import RuleIndex
 from breakscan.rulebook.torch_facts.table import TorchApi
 
@@ -112,7 +112,10 @@ class Setups:
         attributes, signatures = self._program.attributes, self._program.signatures
         for node in info.node.body:
             if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-                attributes.store(info, node.target.id, annotated_value(info.index, node.annotation))
+                value, default = annotated_value(info.index, node.annotation), getattr(node.value, "value", None)
+                if isinstance(default, bool):
+                    value = replace(CONSTANT, optional=Condition(ConditionKind.FLAG, node.target.id, not default))
+                attributes.store(info, node.target.id, value)
             elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
                 for target in node.targets:
                     if isinstance(target, ast.Name):

@@ -8,16 +8,9 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import partial
 
+from breakscan.check.interpreter import parameters
 from breakscan.check.interpreter import values as av
 from breakscan.check.interpreter.module_names import ClassAttributes
-from breakscan.check.interpreter.parameters import (
-    SETTING_UP,
-    annotated_value,
-    as_observed,
-    observed_parameters,
-    parameter_values,
-    promises_number,
-)
 from breakscan.check.project.imports import Project
 from breakscan.check.project.index import ClassInfo, FunctionInfo
 from breakscan.check.project.roots import Entry, RootFinder
@@ -106,7 +99,7 @@ class Signatures:
 
     def declared(self, info: FunctionInfo) -> dict[str, av.Value]:
         """The values of the parameters by annotations, defaults and the body, regardless of calls."""
-        make = partial(parameter_values, self._api, info, entry=False, compiled=False)
+        make = partial(parameters.parameter_values, self._api, info, entry=False, compiled=False)
         return self._project.once(("parameters", info), info.index, make)
 
     def left_out(self, info: FunctionInfo) -> dict[str, av.Value]:
@@ -132,27 +125,28 @@ class Signatures:
         node = getattr(info.node, "returns", None)
         if node is None:
             return av.UNKNOWN
-        return self._project.once(("result", info), info.index, lambda: annotated_value(info.index, node))
+        return self._project.once(("result", info), info.index, lambda: parameters.annotated_value(info.index, node))
 
     def at_entry(self, entry: Entry) -> dict[str, av.Value]:
         """The parameters of a function that the compiler is handed, with ``self`` or ``cls`` first."""
         info, receiver = entry.function, entry.receiver
         compiled = entry.compiled or (info.owner is not None and info.name == "forward")
-        given = parameter_values(self._api, info, entry=True, compiled=compiled)
-        given |= {
-            name: av.instance_of(owner)
-            for name, owner in entry.given
-            if av.class_of(given.get(name, av.UNKNOWN)) is None
-        }
+        given = parameters.parameter_values(self._api, info, entry=True, compiled=compiled)
+        for name, passed in entry.given:
+            value = given.get(name, av.UNKNOWN)
+            if isinstance(passed, ClassInfo) and av.class_of(value) is None:
+                given[name] = av.instance_of(passed)
+            elif passed is float and isinstance(value, av.Tensor):
+                given[name] = av.CONSTANT  # the annotation is wrong
         given |= self._elements(info, receiver or info.owner, given)
-        seen = {name: as_observed(given.get(name, av.UNKNOWN), value) for name, value in self._seen(info).items()}
+        seen = {k: parameters.as_observed(given.get(k, av.UNKNOWN), v) for k, v in self._seen(info).items()}
         return {**given, **seen, **self.receiver(info, receiver)}
 
     def _seen(self, info: FunctionInfo) -> dict[str, av.Value]:
         """The values that recorded runs had for the names that a function starts with."""
         if not self._project.seen_in(info.index):
             return {}
-        return self._project.once(("seen", info), info.index, lambda: observed_parameters(info))
+        return self._project.once(("seen", info), info.index, lambda: parameters.observed_parameters(info))
 
     def _elements(self, info: FunctionInfo, owner: ClassInfo | None, given: dict[str, av.Value]) -> dict[str, av.Value]:
         """The numbers that may be elements of a tensor of the object, as the name says: ``timestep`` of ``timesteps``.
@@ -185,7 +179,7 @@ class Signatures:
         chain = self._project.bases_of(value.info)
         if asked is None or asked not in chain:
             return value
-        if any(set(c.methods) - SETTING_UP for c in chain[: chain.index(asked)]):
+        if any(set(c.methods) - parameters.SETTING_UP for c in chain[: chain.index(asked)]):
             return value
         return av.Instance(value.sure, value.maybe_none, info=asked, name=asked.qualname)
 
@@ -197,7 +191,7 @@ class Signatures:
 
     def _promises_number(self, info: FunctionInfo, name: str) -> bool:
         """True if an annotation, or a default of True or False, says that a parameter is a number or a size."""
-        return self._project.once(("promise", info, name), info.index, lambda: promises_number(info, name))
+        return self._project.once(("promise", info, name), info.index, lambda: parameters.promises_number(info, name))
 
     def join_arguments(self, info: FunctionInfo, state: State, given: av.Arguments) -> ParameterChange:
         """Adds what a call gives.  Returns how far it differs from what the calls before gave."""
@@ -219,7 +213,7 @@ class Signatures:
             if isinstance(value, av.Tensor) and self._promises_number(info, name):
                 value = _against_promise(value, declared, name)
             if name in seen and name != info.receiver:
-                value = as_observed(value, seen[name])
+                value = parameters.as_observed(value, seen[name])
             change = max(change, _join_parameter(state, name, value, declared))
         for extra in (node.vararg, node.kwarg):
             if extra is not None and extra.arg not in state.parameters:
@@ -233,8 +227,8 @@ def _is_none(node: ast.expr | None) -> bool:
 
 def _against_promise(value: av.Tensor, base: av.Value, name: str) -> av.Value:
     """A tensor that a call gives for a parameter whose declaration says that it is none."""
-    if value.sure is not av.Sure.CERTAIN:
-        return base
+    if value.sure is not av.Sure.CERTAIN and not (value.optional and value.optional.asks_for_tensor):
+        return base  # else it was promised as a number before: `timestep` of `timesteps`
     return replace(value, optional=Condition(ConditionKind.TENSOR, name))
 
 

@@ -146,7 +146,7 @@ def _form_of_update(old: av.Value, update: ast.BinOp | ast.AugAssign) -> str:
 def _assign_annotated(frame: Frame, node: ast.AnnAssign) -> None:
     promised = annotated_value(frame.index, node.annotation)
     value = frame.evaluate(node.value) if node.value is not None else promised
-    if isinstance(value, av.Unknown | av.Namespace):
+    if isinstance(value, av.Unknown | av.Namespace) and not isinstance(promised, av.Unknown):
         value = promised
     if node.value is not None or not isinstance(node.target, ast.Name):
         bind(frame, node.target, value)

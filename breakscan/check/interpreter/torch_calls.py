@@ -12,18 +12,8 @@ from breakscan.check.interpreter.call_event import emit_call, emit_skippable
 from breakscan.check.interpreter.frame import Frame
 from breakscan.model.findings import Condition, ConditionKind, Mode
 from breakscan.rulebook.events import EventKind
+from breakscan.rulebook.torch_facts import not_measured as facts
 from breakscan.rulebook.torch_facts import table as api
-from breakscan.rulebook.torch_facts.not_measured import (
-    COMPUTED_WITH_NUMBERS,
-    COPIED_BETWEEN_DEVICES,
-    COUNT_LAST,
-    DIMENSIONS_OF_NEW,
-    FILLED_WITH_NUMBERS,
-    FIND_INDICES,
-    GIVES_A_TENSOR,
-    OF_THE_DEFAULT_DTYPE,
-    WAITS_FOR_THE_DEVICE,
-)
 from breakscan.rulebook.torch_facts.operators import Often, Shape
 from breakscan.rulebook.torch_facts.table import NumpyFunction, OfNumbers, Returned
 
@@ -54,7 +44,7 @@ def numpy_call(frame: Frame, node: ast.Call, dotted: str, arguments: av.Argument
     if known is None or untraced or dotted.startswith("numpy.random."):  # a number that is drawn is read at once
         frame.program.pass_callables(frame, node, arguments.values())
         return av.ArrayNumber(av.Sure.LIKELY) if dotted.startswith(_REDUCE_UNTRACED) else av.UNKNOWN
-    if dotted in FIND_INDICES and len(arguments.values()) == 1:
+    if dotted in facts.FIND_INDICES and len(arguments.values()) == 1:
         return av.container_of(av.array(arguments.values()[0].sure, "int", one_dim=True))
     return _result(frame, node, known, arguments, list(node.args))
 
@@ -247,7 +237,7 @@ def _several(
         found = name.rpartition(".")[2] in ("nonzero", "where")  # the hits along one dimension
         return av.container_of(av.tensor(sure, frame.api.element_dtype(name, given), None, found))
     results = [av.tensor(sure, dtype) for dtype in dtypes]
-    if name in COUNT_LAST and "return_counts" in arguments.named:
+    if name in facts.COUNT_LAST and "return_counts" in arguments.named:
         results[-1] = replace(results[-1], one_dim=True)
     named = zip(frame.api.fields.get(name, ()), results, strict=False)
     return replace(av.container(results), sure=sure, keys=tuple(named))
@@ -268,7 +258,7 @@ def _keeps_shape(frame: Frame, name: str, given: list[av.Value]) -> bool:
     known = frame.api.operator(name)
     shapes = (known.shapes if known is not None else None) or frozenset()
     alone = Shape.BROADCAST in shapes and not any(isinstance(value, av.Tensor) for value in given[1:])
-    return name in COPIED_BETWEEN_DEVICES or Shape.FIRST in shapes or alone
+    return name in facts.COPIED_BETWEEN_DEVICES or Shape.FIRST in shapes or alone
 
 
 def _is_line(frame: Frame, name: str, node: ast.Call) -> bool:
@@ -281,7 +271,7 @@ def _is_line(frame: Frame, name: str, node: ast.Call) -> bool:
         known = frame.api.operator(name)
         if known is not None and Shape.ONE_DIM in (known.plain_shapes or ()):
             return True
-    return DIMENSIONS_OF_NEW.get(name) == 1
+    return facts.DIMENSIONS_OF_NEW.get(name) == 1
 
 
 def _elements(node: ast.expr) -> list[ast.expr] | None:
@@ -302,7 +292,8 @@ def _dtype_of_result(
         return next((dtype for dtype in named if dtype), inherit)
     known = frame.api.operator(name)
     first_alone = known is not None and known.promotes == (0,)  # no other tensor takes part in the dtype of the result
-    keeps = name in COPIED_BETWEEN_DEVICES or name in FILLED_WITH_NUMBERS or (name.endswith("_") and name[-2:] != "__")
+    keeps = name in facts.COPIED_BETWEEN_DEVICES or name in facts.FILLED_WITH_NUMBERS
+    keeps = keeps or (name.endswith("_") and name[-2:] != "__")
     if keeps or (known is not None and first_alone and known.keeps_dtype() is True):
         return inherit
     if name.rpartition(".")[2] in api.FLOAT_IN_PRACTICE:
@@ -343,7 +334,7 @@ def torch_function(frame: Frame, node: ast.Call, dotted: str, last: str, argumen
         return arguments.get(0, "model") or av.UNKNOWN
     if dotted == "torch.autograd.grad":
         return av.container_of(av.tensor())
-    if dotted in GIVES_A_TENSOR:
+    if dotted in facts.GIVES_A_TENSOR:
         return av.tensor()
     if dotted.startswith("torch.utils.checkpoint.") and arguments.positional:
         return frame.apply(node, arguments.positional[0], av.Arguments(arguments.positional[1:], {}))
@@ -381,12 +372,12 @@ def _result_by_kind(frame: Frame, node: ast.Call, dotted: str, arguments: av.Arg
 
 def _one_tensor(frame: Frame, node: ast.Call, name: str, last: str, arguments: av.Arguments) -> av.Value:
     given = arguments.values()
-    if last in COMPUTED_WITH_NUMBERS and given and all(isinstance(v, _PLAIN) for v in given):
+    if last in facts.COMPUTED_WITH_NUMBERS and given and all(isinstance(v, _PLAIN) for v in given):
         return av.UNKNOWN  # Dynamo computes with Python numbers at compile time
     inherit = _dtype_of(arguments.get(0, "input"))
-    if last in FILLED_WITH_NUMBERS:
+    if last in facts.FILLED_WITH_NUMBERS:
         inherit = _literal_dtype(node, arguments)
-    elif last in OF_THE_DEFAULT_DTYPE:
+    elif last in facts.OF_THE_DEFAULT_DTYPE:
         inherit = "float"
     elif last == "where" and len(arguments.positional) == 3:
         chosen = [v.dtype for v in arguments.positional[1:] if isinstance(v, av.Tensor)]
@@ -408,7 +399,7 @@ def _made(
 def _reads_values(frame: Frame, name: str) -> bool:
     """True if the contents of a tensor decide the Python number that a function returns."""
     known = frame.api.operator(name)
-    return name in WAITS_FOR_THE_DEVICE or (known is not None and known.reads_values is Often.ALWAYS)
+    return name in facts.WAITS_FOR_THE_DEVICE or (known is not None and known.reads_values is Often.ALWAYS)
 
 
 _GRAD_MODES = frozenset({"torch.no_grad", "torch.enable_grad", "torch.inference_mode", "torch.set_grad_enabled"})

@@ -7,16 +7,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
-from breakscan.check.interpreter.values import (
-    ClassOrObject,
-    Namespace,
-    Sure,
-    Tensor,
-    Value,
-    elements_of,
-    join_all,
-    literal_of,
-)
+from breakscan.check.interpreter import values as av
 from breakscan.check.project.index import ModuleIndex
 from breakscan.model.facts import Fact, FileFacts, Span
 from breakscan.source.module import SourceModule
@@ -33,10 +24,10 @@ class FileNotes:
     """The values of one file, over all calls and rounds of loops."""
 
     def __init__(self) -> None:
-        self.values: dict[Position, list[Value]] = {}
-        self.names: dict[Position, list[dict[str, Value]]] = {}
+        self.values: dict[Position, list[av.Value]] = {}
+        self.names: dict[Position, list[dict[str, av.Value]]] = {}
 
-    def value(self, node: ast.expr, value: Value) -> None:
+    def value(self, node: ast.expr, value: av.Value) -> None:
         """Notes what an expression, or the target of an assignment, holds."""
         at = _position(node)
         known = self.values.get(at)
@@ -45,7 +36,7 @@ class FileNotes:
         elif known[-1] is not value:
             known.append(value)
 
-    def statement(self, node: ast.stmt, names: dict[str, Value]) -> None:
+    def statement(self, node: ast.stmt, names: dict[str, av.Value]) -> None:
         """Notes what the names hold when a statement that holds others starts."""
         if hasattr(node, "body"):
             self.names.setdefault(_position(node), []).append(dict(names))
@@ -94,8 +85,8 @@ def facts_of(module: SourceModule, noted: Iterable[Notes]) -> FileFacts:
     def span(at: Position) -> Span:
         return at[0], module.column(at[0], at[1]), at[2], module.column(at[2], at[3])
 
-    values: dict[Span, list[Value]] = {}
-    names: dict[Span, list[dict[str, Value]]] = {}
+    values: dict[Span, list[av.Value]] = {}
+    names: dict[Span, list[dict[str, av.Value]]] = {}
     for file in dict.fromkeys(file for notes in noted for file in notes.all_of(module.path)):
         for at, found in file.values.items():
             values.setdefault(span(at), []).extend(found)
@@ -104,29 +95,29 @@ def facts_of(module: SourceModule, noted: Iterable[Notes]) -> FileFacts:
 
     @cache  # most are never asked for
     def value_at(at: Span) -> Fact | None:
-        return _fact(join_all(values[at])) if at in values else None
+        return _fact(av.join_all(values[at])) if at in values else None
 
     @cache
     def names_at(at: Span) -> dict[str, Fact]:
-        held: dict[str, list[Value]] = {}
+        held: dict[str, list[av.Value]] = {}
         for name, value in (pair for noted in names.get(at, ()) for pair in noted.items()):
             held.setdefault(name, []).append(value)
-        return {name: _fact(join_all(found)) for name, found in held.items()}
+        return {name: _fact(av.join_all(found)) for name, found in held.items()}
 
     return FileFacts(value_at, names_at)
 
 
-def _fact(value: Value) -> Fact:
-    elements = elements_of(value)
+def _fact(value: av.Value) -> Fact:
+    elements = av.elements_of(value)
     return Fact(
-        kind="array" if isinstance(value, Tensor) and value.array else value.kind,
-        certain=value.sure is Sure.CERTAIN,
-        dtype=value.dtype if isinstance(value, Tensor) else None,
-        zero_dim=value.zero_dim if isinstance(value, Tensor) else None,
-        parameter=isinstance(value, Tensor) and value.parameter,
+        kind="array" if isinstance(value, av.Tensor) and value.array else value.kind,
+        certain=value.sure is av.Sure.CERTAIN,
+        dtype=value.dtype if isinstance(value, av.Tensor) else None,
+        zero_dim=value.zero_dim if isinstance(value, av.Tensor) else None,
+        parameter=isinstance(value, av.Tensor) and value.parameter,
         maybe_none=value.maybe_none,
         optional=value.optional is not None,
-        name=value.name if isinstance(value, ClassOrObject | Namespace) else None,
-        literal=literal_of(value),
+        name=value.name if isinstance(value, av.ClassOrObject | av.Namespace) else None,
+        literal=av.literal_of(value),
         elements=tuple(map(_fact, elements)) if elements is not None else None,
     )

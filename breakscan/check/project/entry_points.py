@@ -21,12 +21,12 @@ def prepares_data(project: Project, owner: ClassInfo) -> bool:
     augmentation, or calls a library for images and no part of its own."""
     chain = project.bases_of(owner)
     derived = any(base.startswith(_TRANSFORMS) for base in project.outside_bases(owner))
-    is_named = derived or any(part.startswith("augment") for part in owner.index.name.split("."))
+    parts = owner.index.name.split(".")
+    is_named = derived or any(part.startswith("augment") or "preprocess" in part for part in parts)
     if not is_named and not any(f"{name}.".startswith(_LIBRARIES) for c in chain for name in c.index.imports.values()):
         return False
     methods = {name: method for info in chain for name, method in info.methods.items()}
-    nodes = [(method, node) for method in methods.values() for node in method.own_nodes]
-    calls = [(method, node.func) for method, node in nodes if isinstance(node, ast.Call)]
+    calls = [(method, call.func) for method in methods.values() for call in method.own_calls]
     names = [method.index.dotted(func) or "" for method, func in calls]
     makes_layers = any(name.startswith("torch.nn.") and name.count(".") == 2 for name in names)
     if is_named or makes_layers:
@@ -104,8 +104,7 @@ def _makes_optimizer(function: FunctionInfo) -> bool:
     """True if a function creates an optimizer, as a training loop does."""
     if "optim" not in function.index.module.text:
         return False
-    calls = (node for node in function.own_nodes if isinstance(node, ast.Call))
-    return any((function.index.dotted(call.func) or "").startswith("torch.optim.") for call in calls)
+    return any((function.index.dotted(call.func) or "").startswith("torch.optim.") for call in function.own_calls)
 
 
 def _unique(entries: Iterator[Entry] | list[Entry], mode: Mode = Mode.DEFAULT) -> list[Entry]:
@@ -139,7 +138,7 @@ def _inherited(project: Project, index: ModuleIndex) -> Iterator[Entry]:
 
 
 def _calls_of(method: FunctionInfo) -> set[str]:
-    called = (node.func for node in method.own_nodes if isinstance(node, ast.Call))
+    called = (call.func for call in method.own_calls)
     return {f.attr for f in called if isinstance(f, ast.Attribute) and is_name(f.value, method.receiver)}
 
 

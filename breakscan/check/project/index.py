@@ -57,10 +57,14 @@ class FunctionInfo:
         return tuple(own_nodes(self.node))
 
     @cached_property
+    def own_calls(self) -> tuple[ast.Call, ...]:
+        return tuple(node for node in self.own_nodes if isinstance(node, ast.Call))
+
+    @cached_property
     def stored_attributes(self) -> frozenset[str]:
         """The attributes, of any object, that the function assigns or deletes."""
-        attributes = (one for one in self.own_nodes if isinstance(one, ast.Attribute))
-        return frozenset(one.attr for one in attributes if not isinstance(one.ctx, ast.Load))
+        nodes = (one for one in self.own_nodes if isinstance(one, ast.Attribute) and not isinstance(one.ctx, ast.Load))
+        return frozenset(one.attr for one in nodes)
 
     @cached_property
     def own_attributes(self) -> frozenset[str]:

@@ -34,19 +34,22 @@ _PARTS = frozenset({"children", "named_children"})
 MOST_CALLS_DEEP = 3
 
 
+Passed = tuple[tuple[str, ClassInfo | type[float]], ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """A function that the compiler is handed, and how.  ``receiver`` is the class whose instance it is a method of,
     which may have inherited it; ``compiled`` means that code passes it to the compiler.  ``mode`` is how
     that code compiles or exports it, None where it does not say.  ``given`` are the classes of the objects that it is
-    called with, as far as all calls in sight show them."""
+    called with, as far as all calls in sight show them; ``float`` for a number."""
 
     function: FunctionInfo
     region: Region
     receiver: ClassInfo | None = None
     compiled: bool = True
     mode: Mode | None = None
-    given: tuple[tuple[str, ClassInfo], ...] = ()
+    given: Passed = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -544,7 +547,9 @@ class RootFinder:
             return place.function.own_nodes
         return self.project.once(("top", place.index), place.index, lambda: tuple(own_nodes(place.index.tree)))
 
-    def _calls(self, place: Spot) -> list[ast.Call]:
+    def _calls(self, place: Spot) -> Sequence[ast.Call]:
+        if place.function is not None:
+            return place.function.own_calls
         return [node for node in self._nodes(place) if isinstance(node, ast.Call)]
 
     def _calls_of(self, function: FunctionInfo) -> list[tuple[ast.Call, Spot]]:
@@ -556,7 +561,7 @@ class RootFinder:
         known = self._callers.get(index)
         if known is None:
             known = self._callers[index] = {}
-            for place in (Spot(index), *(Spot(index, info) for info in index.all_functions.values())):
+            for place in _places(index):
                 for call in self._calls(place):
                     name = call.func
                     if isinstance(name, ast.Attribute) and is_name(name.value, "self"):
@@ -571,19 +576,26 @@ class RootFinder:
         for node in walk(index.tree):
             _read_bindings(node, bound)
         holding = (name for name, values in bound.items() if any(compiler in walk(value) for value in values))
-        names = [name.removeprefix("self.") for name in holding]
-        return [pair for name in names for pair in self._calls_by_name(index).get(name, [])]
+        return [pair for name in holding for pair in self._calls_by_name(index).get(name.removeprefix("self."), [])]
 
-    def _objects(self, info: FunctionInfo, calls: Sequence[tuple[ast.Call, Spot]]) -> tuple[tuple[str, ClassInfo], ...]:
+    def _objects(self, info: FunctionInfo, calls: Sequence[tuple[ast.Call, Spot]]) -> Passed:
         """The classes of the objects that calls pass to the parameters of a function, where all pass the same."""
-        passed: dict[str, set[_Named | None]] = {}
+        passed: dict[str, set[ClassInfo | type[float] | None]] = {}
         for call, place in calls:
             for name, value in _passed(call, info).items():
                 is_one = self._is_one(value, place)
                 found = [one for one in self.resolve(value, place) if isinstance(one, ClassInfo)] if is_one else []
-                passed.setdefault(name, set()).update(found or [None])
+                number = float if self._is_number(value, place) else None
+                passed.setdefault(name, set()).update(found or [number])
         same = ((name, next(iter(found))) for name, found in passed.items() if len(found) == 1)
-        return tuple((name, one) for name, one in same if isinstance(one, ClassInfo))
+        return tuple((name, one) for name, one in same if one is not None)
+
+    def _is_number(self, node: ast.expr, place: Spot) -> bool:
+        """True for a parameter of the caller that is annotated as a number."""
+        name = node.id if isinstance(node, ast.Name) and place.function is not None else ""
+        argument = _argument(place.function, name) if place.function is not None else None
+        is_number = argument is not None and getattr(argument.annotation, "id", "") in ("bool", "float", "int")
+        return is_number and not self._bound(name, place)
 
     def _is_one(self, node: ast.expr, place: Spot, deep: int = 0) -> bool:
         """True if an expression is an object, and no container of objects."""
@@ -619,8 +631,12 @@ class RootFinder:
         head = call.func
         while isinstance(head, ast.Attribute):
             head = head.value
-        if not isinstance(head, ast.Name) or head.id not in place.index.imports or not (call.args or call.keywords):
+        if not isinstance(head, ast.Name) or not (call.args or call.keywords):
             return None
+        if head.id not in place.index.imports:
+            named = isinstance(call.func, ast.Attribute) and "compile" in call.func.attr
+            methods = self.resolve(call.func, place) if named else []
+            return next((one.info for one in methods if isinstance(one, Method)), None)
         dotted = place.index.dotted(call.func)
         return place.index.function_named(dotted) if dotted and not dotted.startswith(("torch.", "numpy.")) else None
 
@@ -702,8 +718,7 @@ def _compiles(info: FunctionInfo) -> bool:
     """True if the body of a function calls ``torch.compile``, or a method of that name."""
     if not may_compile(info.index):
         return False
-    calls = (node.func for node in info.own_nodes if isinstance(node, ast.Call))
-    return any(getattr(func, "attr", getattr(func, "id", "")) == "compile" for func in calls)
+    return any(getattr(c.func, "attr", getattr(c.func, "id", "")) == "compile" for c in info.own_calls)
 
 
 def _is_own(target: ast.expr, found: Sequence[_Named]) -> bool:
