@@ -211,7 +211,8 @@ class Signatures:
             if isinstance(value, av.Tensor) and value.sure is not av.Sure.CERTAIN and _is_none(defaults.get(name)):
                 value = replace(value, optional=value.optional or Condition(ConditionKind.GIVEN, name))
             if isinstance(value, av.Tensor) and self._promises_number(info, name):
-                value = _against_promise(value, declared, name)
+                is_text = any(a.arg == name and getattr(a.annotation, "id", "") == "str" for a in node.args)
+                value = _against_promise(value, declared, name, is_text)
             if name in seen and name != info.receiver:
                 value = parameters.as_observed(value, seen[name])
             change = max(change, _join_parameter(state, name, value, declared))
@@ -225,9 +226,9 @@ def _is_none(node: ast.expr | None) -> bool:
     return isinstance(node, ast.Constant) and node.value is None
 
 
-def _against_promise(value: av.Tensor, base: av.Value, name: str) -> av.Value:
+def _against_promise(value: av.Tensor, base: av.Value, name: str, is_text: bool = False) -> av.Value:
     """A tensor that a call gives for a parameter whose declaration says that it is none."""
-    if value.sure is not av.Sure.CERTAIN and not (value.optional and value.optional.asks_for_tensor):
+    if value.sure is not av.Sure.CERTAIN and (is_text or not value.optional or not value.optional.asks_for_tensor):
         return base  # else it was promised as a number before: `timestep` of `timesteps`
     return replace(value, optional=Condition(ConditionKind.TENSOR, name))
 
