@@ -26,8 +26,8 @@ STATIC = "model source rulebook"
 ROOMS = {
     "model": Room("", 1238, 9),
     "source": Room("model", 1801, 14),
-    "rulebook": Room("model source", 2452, 12),
-    "check": Room(STATIC, 10998, 40),
+    "rulebook": Room("model source", 2451, 12),
+    "check": Room(STATIC, 10996, 40),
     "fix": Room(f"{STATIC} check", 6952, 36),
     "recording": Room(STATIC, 8066, 30),
     "explanation": Room(f"{STATIC} check recording", 5919, 21),
