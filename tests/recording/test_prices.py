@@ -382,7 +382,7 @@ for n in range(10**9):
     )
     assert ran.status == -signal.SIGKILL
     runs = ran.last(GraphRan)[0].runs
-    assert runs > 500
+    assert runs > 100
     price = ran.site("here").price
     assert price is not None
-    assert 500 < price.passes <= runs
+    assert 100 < price.passes <= runs
