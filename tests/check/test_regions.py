@@ -247,6 +247,7 @@ def test_a_setting_that_a_function_makes_holds(check) -> None:
         "n = x.shape[0]\n    if n == -1:\n        return x * x.sum().item()\n    return x",
         "if torchvision._is_tracing():\n        return x * x.sum().item()\n    return x",
         "if key in info:\n        return info[key]\n    return x",
+        "import numba\n    @numba.jit\n    def kernel(x):\n        return x * x.sum().item()\n    return kernel(x)",
     ],
 )
 def test_what_a_reader_need_not_know(body: str, tmp_path: Path) -> None:

@@ -37,9 +37,9 @@ def prepares_data(project: Project, owner: ClassInfo) -> bool:
 
 
 _DISABLING = frozenset({"torch.compiler.disable", "torch._dynamo.disable"})
-_OPERATORS = frozenset({"torch.library.custom_op", "torch.library.impl", "torch.library.register_fake", "triton.jit"})
-"""Decorators of operators, which no compiler looks into."""
-_UNTRACED = (_DISABLING | _OPERATORS).union(
+_KERNELS = tuple(f"{one}." for one in "torch.library triton tilelang helion numba cutlass taichi warp".split())
+"""The modules whose decorators make operators and kernels, which no compiler of torch looks into."""
+_UNTRACED = _DISABLING.union(
     "torch._disable_dynamo torch.compiler.assume_constant_result torch.compiler.allow_in_graph "
     "torch._dynamo.allow_in_graph torch._dynamo.nonstrict_trace torch.compiler.nonstrict_trace".split()
 )
@@ -54,8 +54,8 @@ _NEVER_COMPILED = frozenset(
 
 def is_untraced(info: FunctionInfo, mode: Mode = Mode.DEFAULT) -> bool:
     """True if a decorator keeps the compiler out of the function.  A plain export runs what Dynamo is kept out of."""
-    names = _OPERATORS if mode is Mode.EXPORT else _UNTRACED
-    return any(name in names or name.endswith((".custom_op", ".register_kernel")) for name in info.decorators)
+    own, ends = () if mode is Mode.EXPORT else _UNTRACED, (".custom_op", ".register_kernel")
+    return any(one in own or one.startswith(_KERNELS) or one.endswith(ends) for one in info.decorators)
 
 
 def disabling_decorator(info: FunctionInfo) -> str | None:
