@@ -142,6 +142,7 @@ class WholeProgram:
             backward=self._backward,
             parts=tuple(parts_of(one) if one is not None else () for one in modules),
             files=_own_files(),
+            screens=self._request.graphs_only and hasattr(torch, INDUCTOR),
         )
 
     def save(self, path: str) -> dict[str, str]:

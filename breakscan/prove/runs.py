@@ -35,9 +35,8 @@ STEADY = 1e-6
 TOLERATED = {**TOLERANCES, FLOAT: TOLERANCES["torch.float32"]}
 FEWEST = 0.5
 """The share of the values with a tolerance that must be there: a change may turn some into others."""
-TINY = 1e-300
-PLAIN_SECONDS = 0.1
-"""Seconds from which on plain calls count: before Python 3.12, they are found by looks at the stacks."""
+PLAIN_SECONDS = 0.03
+"""Seconds from which on plain calls count: before Python 3.12, they are found by looks at the stacks, every 20 ms."""
 WARMING = 2
 """Steps that are left out after compiling, if there are enough others: the first ones fill caches."""
 ENOUGH = 8
@@ -49,7 +48,8 @@ VALUES = "values.pt"
 @dataclass(frozen=True, slots=True)
 class Run:
     """A run of the program.  ``dtypes`` are those of the values that it ended with by path, if these were kept;
-    ``distances`` are those from the values of another run, ``seconds`` those of its process."""
+    ``distances`` are those from the values of another run, ``seconds`` those of its process; ``plain`` are the
+    functions that are called plainly."""
 
     about: Description
     report: RunReport
@@ -59,6 +59,7 @@ class Run:
     distances: Mapping[str, float]
     worker: Worker
     seconds: float
+    plain: frozenset[tuple[str, ...]]
 
     def figures(self, loop: int | None) -> RunFigures:
         """Its figures; ``loop`` is the number of the loop, an iteration of which is a step."""
@@ -67,7 +68,7 @@ class Run:
         return RunFigures(
             breaks=shown.break_events,
             recompiles=len(shown.recompiles),
-            eager_functions=shown.eager_frames + len({one.functions for one in shown.problems if _is_plain(one)}),
+            eager_functions=shown.eager_frames + len(self.plain),
             graphs=len(shown.graphs),
             compile_seconds=shown.compile_seconds,
             run_seconds=self.report.run_seconds,
@@ -81,11 +82,11 @@ class Run:
         return loops[loop] if loop is not None and loop < len(loops) else ()
 
 
-def _is_plain(problem: Problem) -> bool:
-    """Return whether a function is called plainly for long enough that looks at the stacks do not miss it."""
-    if problem.kind is not ProblemKind.PLAIN_CALLS or problem.severity is Severity.INFO:
-        return False
-    return problem.cost is None or problem.cost > PLAIN_SECONDS
+def _is_plain(problem: Problem, known: Run | None) -> bool:
+    """Return whether a function is called plainly, for long enough not to be missed or as in the ``known`` run."""
+    is_it = problem.kind is ProblemKind.PLAIN_CALLS and problem.severity is not Severity.INFO
+    is_known = known is not None and problem.functions in known.plain
+    return is_it and (is_known or problem.cost is None or problem.cost > PLAIN_SECONDS)
 
 
 def step_loop(loops: Sequence[Sequence[BlockTime]]) -> int | None:
@@ -133,8 +134,7 @@ class Runs:
         keep: bool = False,
         fails: bool = False,
     ) -> Run:
-        """Runs the program with these texts.  Its values are compared with those of the ``known`` run, and kept if
-        ``keep`` is True: those of a large model take seconds to write.
+        """Runs the program with these texts, compares its values with the ``known`` run's, and keeps them if ``keep``.
 
         Raises WorkerError where it fails, if not ``fails``, takes longer than ``longest`` seconds, or did not load a
         text, and OutOfTime where the time of all is up."""
@@ -167,7 +167,8 @@ class Runs:
                 raise WorkerError(f"it took longer than {longest:.0f} s") from None
             raise
         seconds = time.monotonic() - began
-        return Run(about, report, shown, observations_of(processes), dtypes, distances, worker, seconds)
+        plain = frozenset(one.functions for one in shown.problems if _is_plain(one, known))
+        return Run(about, report, shown, observations_of(processes), dtypes, distances, worker, seconds, plain)
 
 
 class EndValues:
@@ -190,14 +191,12 @@ class EndValues:
         there = sum(path in distances for path in kept)
         if there < FEWEST * len(kept):
             return f"{there} of {len(kept)} values are there at the end of the run"
-        allowed = {path: self._allowed(path, room) or TINY for path in self._dtypes if path in distances}
+        known = {path: room * TOLERATED.get(dtype, 0.0) for path, dtype in self._dtypes.items() if path in distances}
+        allowed = {path: max(most, USUAL * self._of(path)) or 1e-300 for path, most in known.items()}
         times = {path: distances[path] / most for path, most in allowed.items()}
         at = max(times, key=times.__getitem__, default="")
         is_equal = times.get(at, 0.0) <= 1
         return None if is_equal else f"{at} differs by {distances[at]:.2g} (allowed {allowed[at]:.2g})"
-
-    def _allowed(self, path: str, room: float) -> float:
-        return max(room * TOLERATED.get(self._dtypes[path], 0.0), USUAL * self._of(path))
 
     def _of(self, path: str) -> float:
         return max((one.get(path, 0.0) for one in self.noise), default=0.0)

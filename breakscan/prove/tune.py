@@ -55,7 +55,7 @@ from breakscan.source.paths import display_path
 SHARE = 0.1
 """Of the time that there is, that one run may take without compiling."""
 FOR_PROOF = 0.4
-"""Of the time that is left once the program as it is was timed: for the proof and the last comparison."""
+"""Of the time that is left, that is kept for the proof and the last comparison."""
 LONGEST = 120.0
 """Seconds that a run with a change may take, besides four times those of the program as it is."""
 CLEARLY = 1.05
@@ -64,10 +64,6 @@ NOISE = 1.1
 """The ratio that two single runs of one program are taken to show."""
 SLOWER = 1.25
 """The ratio by which a single run with fewer problems may look slower: breaks cost more on other devices and sizes."""
-RUNS = 5
-"""Runs that the proof and the last comparison take, about."""
-AT_MOST = 0.6
-"""Of the time that is left, that is kept for them."""
 FOR_EAGER = 1.2
 """The ratio from which on it is better not to compile at all: more steps would make up for a smaller one."""
 NOTHING_COMPILED = "nothing is compiled with it"
@@ -86,8 +82,7 @@ NO_TIME = "no time was left (--time)"
 
 @dataclass(frozen=True, slots=True)
 class TuneQuestion:
-    """The thing to make small, and the seconds for it.  ``apply`` says that the best program is written,
-    ``apply_unseen`` that this includes one that is held back."""
+    """The goal, and the time for it.  ``apply`` writes the best program, ``apply_unseen`` also if it is held back."""
 
     goal: Goal
     seconds: float
@@ -105,10 +100,9 @@ def tune(program: UserProgram, question: TuneQuestion, say: Say) -> Tuning:
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    """A program with changes: edits of ``fix``, and others in their order.  ``ratio`` says how much better it is than
-    the program as it is, in a single run; ``steps`` is the ratio of their steps, None where none can be compared.
-    ``unsure`` is a value at the end that differs by what rounding may: the compiled calls decide.  ``exact`` says that
-    it computes what eager does, which the program as it is does not, though it compares the two."""
+    """A program with changes: edits of ``fix``, and others in their order.  ``ratio`` says how much better a single run
+    of it is, ``steps`` how much faster its steps are.  ``unsure`` is a value at its end that differs as by rounding:
+    the compiled calls decide.  ``exact`` says that it computes what eager does, unlike the program as it is."""
 
     run: Run
     edits: tuple[Candidate, ...] = ()
@@ -148,8 +142,7 @@ _SAME = Ratio(1.0, 1 / NOISE, NOISE)
 
 @dataclass(frozen=True, slots=True)
 class _Turns:
-    """Runs in turns: the ratio of their steps, that of runs of the program as it is, and the figures of the last
-    ones; the seconds of compiling are those with empty caches."""
+    """Runs in turns: the ratio of their steps, that of runs of the program as it is, the last figures of both."""
 
     ratio: Ratio | None
     same: Ratio
@@ -244,17 +237,14 @@ class _Tune:
         compares = any(one.name == EXACT for problem in self.look.explanation.problems for one in problem.remedies)
         self.eager = self._run({}, replace(self.request, eager=True), self.base, keep=compares)
         self.comparison = EndValues([self.eager.distances], self.base.dtypes)
-        self._keep_for_proof()
+        self._keep(FOR_PROOF * self._left(0.0))
         if any(self.best.problems):
             self.plain_request = replace(self.request, graphs_only=True)
             self.plain = self._run({}, self.plain_request, keep=True)
+            if not self.plain.report.screens:
+                self.notes.append("each trial compiles: this torch has no class for Inductor that tune knows")
             noise = self._run({}, self.plain_request, self.plain).distances
             self.plain_values = EndValues([noise], self.plain.dtypes)
-
-    def _keep_for_proof(self) -> None:
-        """Keeps time for the proof: a change that was tried and not proved is more than one that was not tried."""
-        left = self._left(0.0)
-        self._keep(min(AT_MOST * left, max(FOR_PROOF * left, RUNS * self.base.seconds)))
 
     def _keep(self, seconds: float) -> None:
         """Keeps seconds of the time for later: until then, processes are ended when the others are over."""
@@ -264,27 +254,33 @@ class _Tune:
     def _run(
         self, texts: Texts, request: RunRequest, known: Run | None = None, cold: bool = False, keep: bool = False
     ) -> Run:
-        longest = 4 * self.look.report.run_seconds + LONGEST
-        if known is not None and known is self.plain:
-            longest = max(10.0, 4 * self.plain.seconds)
+        longest = max(10.0, 4 * self.plain.seconds)
+        longest = longest if known is self.plain else 4 * self.look.report.run_seconds + LONGEST
         return self.runs.run(texts, request, longest, None if cold else self.look, known, keep)
 
     # -- fewer problems -----------------------------------------------------------------------------------------------
 
     def _solve(self) -> None:
         """Proves the first program with fewer problems that holds and is not slower."""
-        plans = self._with_fewer_problems() if any(self.best.problems) else []
-        # They compute the same without Inductor: to be tried is worth more than to be compared call by call.
-        self._keep(min(self.kept, 2 * self.base.seconds))
-        for plan in plans:
-            if not any(one in self.barred for one in plan.edits) and self._try(plan, plan.names) and self._proves():
+        fails = TrialVerdict.FAILS
+        while any(self.best.problems) and self._left() > 0:
+            failing = (one.names for one in self.tried if one.verdict is fails and len(one.names) == 1)
+            plans = self._with_fewer_problems({NOT_COMPILED, *itertools.chain(*failing)})
+            # They compute the same without Inductor: to be tried is worth more than to be compared call by call.
+            self._keep(min(self.kept, 2 * self.base.seconds))
+            for plan in plans:
+                if not any(one in self.barred for one in plan.edits) and self._try(plan, plan.names) and self._proves():
+                    return
+                # What Inductor cannot compile has hidden what may be left without it.
+                if len(plan) == 1 and any(one.names == plan.names and one.verdict is fails for one in self.tried):
+                    break
+            else:
                 return
 
-    def _with_fewer_problems(self) -> list[_Made]:
+    def _with_fewer_problems(self, useless: set[str]) -> list[_Made]:
         """The programs with fewer problems, those with the fewest first.  Runs in which Inductor compiles nothing take
         seconds.  Each change is tried on top of the best so far, and then those of its own problems."""
         best, found = _Made(self.plain), list[_Made]()
-        useless = {NOT_COMPILED}
         helpful: dict[str, ProgramChange] = {}
         while any(best.problems):
             fewer: list[_Made] = []
@@ -309,10 +305,9 @@ class _Tune:
                 break
             found += fewer
             was, best = best, min(fewer, key=lambda one: one.problems)
-            for made in fewer:
+            for made in (one for one in fewer if one is not best):
                 names = tuple(one for one in made.names if one not in was.names)
-                if made is not best:
-                    self._add(names, made.kind, TrialVerdict.NO_GAIN, "another change leaves fewer problems")
+                self._add(names, made.kind, TrialVerdict.NO_GAIN, "another change leaves fewer problems")
         # Others may have made a change needless: a patch that is read has to be short.
         for name in best.names[:-1]:
             others = [one for one in best.changes if one.name != name]
@@ -361,7 +356,7 @@ class _Tune:
 
     def _speed_up(self) -> None:
         """Tries what makes steps faster on top of the proved program, and proves that."""
-        self._keep_for_proof()
+        self._keep(FOR_PROOF * self._left(0.0))
         # What is no problem by its count, such as a cache that is not used, costs time alone.
         kinds = (*SOLVING, *FASTER) if not any(_Made(self.base).problems) else FASTER
         changes = self._changes(self.chosen, kinds)
@@ -369,7 +364,8 @@ class _Tune:
             if change.name != NOT_COMPILED and change.name not in self.chosen.names:
                 plan = self._plan(self.best.edits, (*self.best.changes, change))
                 _ = plan is not None and self._try(plan, (change.name,))
-        eager = next((one for one in changes if one.name == NOT_COMPILED), None)
+        # Its edits are those of the program as it is, whatever the best one compiles.
+        eager = next(iter(self._changes(_Made(self.base), FASTER[-1:])), None)
         # It is weighed again where what it was compared with is refused.
         for _ in range(2):
             best = self.best
@@ -380,8 +376,7 @@ class _Tune:
             self.best = self.chosen if tried is best else best
 
     def _try_eager(self, change: ProgramChange | None) -> None:
-        """Compiles nothing, if that is clearly faster than the best program.  Only this change may do so: others with
-        which nothing is compiled say the same in more words."""
+        """Compiles nothing, if that is clearly faster than the best program.  No other change may do so."""
         if change is None or self.eager is None or self.question.goal is not Goal.STEP:
             return
         speed = self._speed(self.eager, ratio_of(self.base, self.eager, self.loop)) / self.best.ratio
@@ -451,11 +446,12 @@ class _Tune:
         if made is not None and self._solves_more(made, self.best) and not self._is_better(made, self.best):
             # A single run looks slower by chance, too.
             made = self._timed(plan, names)
-        is_better = made is not None and self._is_better(made, self.best)
-        if made is not None:
-            verdict = TrialVerdict.GAINS if is_better else TrialVerdict.NO_GAIN
-            self._add(names, made.kind, verdict, "" if is_better else self._no_gain(made), made)
-            self.best = made if is_better else self.best
+        if made is None:
+            return False
+        is_better = self._is_better(made, self.best)
+        verdict = TrialVerdict.GAINS if is_better else TrialVerdict.NO_GAIN
+        self._add(names, made.kind, verdict, "" if is_better else self._no_gain(made), made)
+        self.best = made if is_better else self.best
         return is_better
 
     def _timed(self, plan: _Made, names: tuple[str, ...]) -> _Made | None:
@@ -544,10 +540,9 @@ class _Tune:
 
     def _no_gain(self, made: _Made) -> str:
         speed = made.ratio / self.best.ratio
+        than, (low, high) = " than the patch" if len(self.best) else "", self._interval(made)
         if self._compiles_nothing(made):
             return NOTHING_COMPILED
-        than = " than the patch" if len(self.best) else ""
-        low, high = self._interval(made)
         if high > measure.WIDE * low:
             return f"not shown to be faster{than}: too few steps, or too noisy"
         return f"{1 / speed:.2f}× slower{than}" if speed < 1 / NOISE else f"no faster{than}"
@@ -569,7 +564,7 @@ class _Tune:
         ratio = turns.ratio if turns is not None else None
         self.tried.append(Trial(made.names, made.kind, *refusal, made.run.figures(self.loop), ratio))
         self.best = self.chosen
-        self._keep_for_proof()
+        self._keep(FOR_PROOF * self._left(0.0))
         return False
 
     def _refusal(self, made: _Made, proof: Proof | None) -> tuple[TrialVerdict, str | Observation] | None:
@@ -590,27 +585,28 @@ class _Tune:
 
     def _slowness(self, made: _Made, turns: _Turns | None) -> tuple[TrialVerdict, str] | None:
         """Why a program is no better than the last one that was proved."""
-        fewer = self._solves_more(made, self.chosen)
         if turns is None:
-            single = f"the steps were timed in a single run: {NO_TIME}"
-            self.notes += [single] if fewer else []
-            return None if fewer else (TrialVerdict.NOT_TRIED, single)
+            return TrialVerdict.NOT_TRIED, f"the steps were timed in a single run: {NO_TIME}"
         if self.question.goal is not Goal.STEP:
             return None
-        median, was = turns.ratio.median if turns.ratio else 0.0, self.result.ratio if self.result else None
-        if not turns.is_slower and (fewer or (turns.is_faster and (was is None or median > CLEARLY * was.median))):
+        fewer, was = self._solves_more(made, self.chosen), self.result.ratio if self.result else None
+        median = turns.ratio.median if turns.ratio else 1.0
+        is_slower = turns.is_slower or median < 1 / SLOWER
+        if not is_slower and (fewer or (turns.is_faster and (was is None or median > CLEARLY * was.median))):
             return None
         is_unclear = turns.ratio is not None and not turns.is_faster and measure.is_unclear(turns.ratio, turns.same)
         reason = "slower" if turns.is_slower else "too noisy to say" if is_unclear else "no faster"
         return TrialVerdict.NO_GAIN, f"{reason} where it is timed in turns"
 
     def _in_turns(self, made: _Made) -> _Turns | None:
-        """Runs the program as it is and a changed one, first with empty caches, in turns.  None if no time is left."""
+        """Runs the program as it is and a changed one in turns, first with empty caches.  None if no time is left."""
         pairs: list[tuple[Run, Run]] = []
+        is_cold = self._left(0.0) > self.base.seconds + self.look.seconds
+        self.notes += [] if is_cold else [f"compile times are those with warm caches: {NO_TIME}"]
         while True:
             try:
                 before = self._run({}, self.request)
-                pairs.append((before, self._run(made.texts, self.request, cold=not pairs)))
+                pairs.append((before, self._run(made.texts, self.request, cold=is_cold and not pairs)))
             except OutOfTime:
                 return self._turns(pairs) if pairs else None
             turns, is_enough = self._turns(pairs), len(pairs) >= PAIRS
@@ -631,8 +627,8 @@ class _Tune:
 
     def _proof(self) -> tuple[Proof | None, bool]:
         """The proof of the best program by its compiled calls, if there is time, and whether they were varied."""
-        # The rest is for a run of both programs in turns, one of them with empty caches.
-        self._keep(min(AT_MOST * self._left(0.0), self.base.seconds + self.look.seconds))
+        # The rest is for a run of both programs in turns: without, nothing is taken.
+        self._keep(self.base.seconds + self.best.run.seconds)
         candidate = self._candidate(self.best)
         try:
             with running_original(self.workers) as original:
@@ -659,8 +655,7 @@ class _Tune:
         before = replace(before, compile_seconds=self.look.figures(None).compile_seconds)
         if turns is not None:
             before = replace(before, step_seconds=turns.before.step_seconds, run_seconds=turns.before.run_seconds)
-            seconds = {name: getattr(turns.after, name) for name in ("step_seconds", "run_seconds", "compile_seconds")}
-            after = replace(after, **seconds)
+            after = replace(turns.after, eager_functions=after.eager_functions)
         held: list[UnseenCode | VariedDifference | str] = []
         compared: list[Evidence] = []
         if proof is not None:
@@ -702,10 +697,9 @@ class _Tune:
         elif self.question.apply:
             not_applied = NotApplied.INTERRUPTED if interrupted else NotApplied.NONE_ACCEPTED if best is None else None
         step = self.runs.loops[self.loop] if self.loop is not None else None
-        device = self.base.explanation.device
         return Tuning(
             argv=self.workers.program.argv,
-            environment=environment_of(self.base.about, device),
+            environment=environment_of(self.base.about, self.base.explanation.device),
             goal=self.question.goal,
             seconds=time.monotonic() - self._began,
             steps=len(self.base.steps(self.loop)),
@@ -728,9 +722,8 @@ class _Tune:
         self.of = max(self.of, self.number)
         count = f"{self.number} of {self.of}: " if is_trial else ""
         gained = f"{self.best.ratio:.2f}× so far, " if self.number and len(self.best) else ""
-        self._say(
-            f"{count}{' '.join([doing, ', '.join(names)]).strip()}; {gained}{max(0.0, self._left(0.0)):.0f} s left"
-        )
+        what = " ".join([doing, ", ".join(names)]).strip()
+        self._say(f"{count}{what}; {gained}{max(0.0, self._left(0.0)):.0f} s left")
 
     def _left(self, kept: float | None = None) -> float:
         """The seconds that are left, without those that are kept, by default for the proof."""

@@ -26,6 +26,8 @@ from breakscan.prove.compile_calls import CallKey, CompileCall, Form, TextEdit, 
 from breakscan.prove.proof import Goal, ProgramChange, Texts
 from breakscan.prove.protocol import ModulePart, RunReport
 
+_CAPTURES = {"BRK2": "capture_scalar_outputs", "BRK3": "capture_dynamic_output_shape_ops"}
+"""By families of rules: tried also where Python seems to need the value."""
 _ASKED = {ChangeKind.BRANCH_ON_SIZE, ChangeKind.LENGTH, ChangeKind.FLAG, ChangeKind.KEYS}
 CallEdit = Callable[[UserFile, CompileCall], Edit | None]
 _DISABLES = {"torch.compiler.disable", "torch._dynamo.disable"}
@@ -106,16 +108,10 @@ class TunedProgram:
         return function is not None and (function in names or function.removesuffix(".forward") in names)
 
     def traced(self, problem: Problem) -> list[Caller]:
-        """The user's lines that lead from the function that is compiled to a problem, without that function's own; all
-        in functions where what is compiled is a library's."""
+        """The user's lines from the compiled function to a problem, without its own; all if it is a library's."""
         stack = [line for line in problem.stack if line.origin is Origin.USER]
         last = max((number for number, line in enumerate(stack) if self.is_compiled(line.function)), default=None)
         return stack[last + 1 :] if last is not None else [line for line in stack if line.function]
-
-    @property
-    def settings_file(self) -> str | None:
-        """The file for settings of the compiler: the one that first compiles something, else the script."""
-        return self.calls[0].path if self.calls else next(iter(self.texts), None)
 
     def everywhere(self, edit: CallEdit, calls: Iterable[RanCall] = ()) -> Callable[[Texts], Texts | None]:
         """The function that makes an edit at each of the calls, by default at all."""
@@ -123,11 +119,7 @@ class TunedProgram:
 
 
 def at_call(key: CallKey, edit: CallEdit) -> TextEdit:
-    def found(file: UserFile) -> Edit | None:
-        call = file.find(key)
-        return edit(file, call) if call is not None else None
-
-    return found
+    return lambda file: edit(file, call) if (call := file.find(key)) is not None else None
 
 
 def _of_loops(program: TunedProgram) -> Iterator[ProgramChange]:
@@ -187,26 +179,34 @@ def _without(ran: RanCall, what: str, edit: tuple[str, TextEdit]) -> ProgramChan
 
 
 def _of_steps(program: TunedProgram) -> Iterator[ProgramChange]:
-    """The modules that a step with breaks of its own calls, compiled in its place."""
+    """The modules that a step with breaks of its own calls, compiled in its place, or a method, as of an optimizer."""
     own = {line.function for one in program.explanation.breaks for line in one.stack[-1:]}
+    alone = {(graph.function or "").rpartition(".")[2] for graph in program.explanation.graphs}
     for ran in program.calls:
         file, name = program.file(ran.path), ran.target.name
         if file is not None and name in own and name in file.functions and not name.endswith("forward"):
             yield _without(ran, f"compile the modules, and not {name}", _modules_compiled(ran, file.functions))
+            for method in map(file.code, findall(file.functions[name].body, m.Attribute(value=m.Name()))):
+                if method.rpartition(".")[2] in alone:
+                    yield _without(ran, f"compile {method}, and not {name}", _modules_compiled(ran, (), method))
 
 
-def _modules_compiled(ran: RanCall, methods: Container[str]) -> tuple[str, TextEdit]:
-    """``model.compile()`` below each statement that names a new object whose ``forward`` is one of the methods."""
+def _modules_compiled(ran: RanCall, methods: Container[str], method: str = "") -> tuple[str, TextEdit]:
+    """``model.compile()`` below each statement that names a new object with one of the methods, or
+    ``optimizer.step = torch.compile(optimizer.step)`` below that with the one ``method``."""
 
     def edit(file: UserFile) -> Edit | None:
         replaced: dict[cst.CSTNode, Replacement] = {}
         for node in walk(file.module):
             if isinstance(node, cst.Assign) and isinstance(name := node.targets[0].target, cst.Name):
                 made = (file.code(one).partition("(")[0] for one in findall(node.value, m.Call()))
-                if any(f"{one.rpartition('.')[2]}.forward" in methods for one in made):
-                    line = cst.parse_module(f"{name.value}.compile({ran.call.arguments(file)})\n").body
-                    edit = file.split(node, [], node, line)
-                    replaced |= edit.replace if edit is not None else {}
+                arguments, line = ran.call.arguments(file), ""
+                if method.rpartition(".")[0] == name.value:
+                    line = f"{method} = {file.named(COMPILE)}({', '.join(filter(None, (method, arguments)))})"
+                elif any(f"{one.rpartition('.')[2]}.forward" in methods for one in made):
+                    line = f"{name.value}.compile({arguments})"
+                edit = file.split(node, [], node, cst.parse_module(f"{line}\n").body) if line else None
+                replaced |= edit.replace if edit is not None else {}
         return Edit(replaced) if replaced else None
 
     return ran.path, edit
@@ -331,14 +331,12 @@ def _decorated_edit(file: UserFile, name: str, decorator: str) -> Edit | None:
 
 
 def _of_blocks(program: TunedProgram) -> Iterator[ProgramChange]:
-    """Repeated blocks, compiled one by one, and with them the parts that hold none; where the code around them breaks,
-    the inner modules."""
+    """Repeated blocks, one by one, and with them the parts that hold none; where what is around breaks, the modules."""
     pairs = _with_parts(program)
     blocks = [(ran, tuple(one for one in its if one.repeated)) for ran, its in pairs]
     alone = [pair for pair in blocks if pair[1]]
-    parts = [
-        pair for pair, own in zip(pairs, blocks, strict=True) if pair != own and (alone or program.explanation.breaks)
-    ]
+    needed = bool(alone or program.explanation.breaks)
+    parts = [pair for pair, own in zip(pairs, blocks, strict=True) if pair != own and needed]
     for name, chosen in (("repeated blocks", alone), ("blocks + rest" if alone else "inner modules", parts)):
         edits = [(ran.path, at_call(ran.key, partial(_blocks_alone, its=its, ran=ran))) for ran, its in chosen]
         if edits:
@@ -402,8 +400,6 @@ _LIMIT = "64"
 _INDUCTOR = "torch._inductor.config"
 _FROZEN = "no weight is changed after the first compiled call"
 _REUSED = "the result of a compiled call is read, or copied, before the next call"
-
-
 Changes = Callable[[TunedProgram], Iterator[ProgramChange]]
 """A kind of changes."""
 
@@ -431,8 +427,12 @@ def _of_remedies(program: TunedProgram, inductor: bool = False) -> Iterator[Prog
                 yield ProgramChange(remedy.kind, name, write)
             if remedy.settings and (remedy.settings[0].owner == _INDUCTOR) is inductor:
                 if problem.kind is ProblemKind.BREAK:
-                    of_breaks |= {str(one): one for one in remedy.settings}
+                    of_breaks |= {one.name: one for one in remedy.settings}
                 yield _with_settings(program, remedy.settings, remedy.kind, problem)
+        captures = _CAPTURES.get((problem.rule or "")[:4])
+        if captures and problem.kind is ProblemKind.BREAK and not inductor:
+            setting = of_breaks[captures] = Setting(DYNAMO, captures, "True")
+            yield _with_settings(program, [setting], RemedyKind.SETTING)
     if len(of_breaks) > 1:
         yield _with_settings(program, list(of_breaks.values()), RemedyKind.SETTING)
 
@@ -454,8 +454,10 @@ def _with_settings(
                 file = program.file(path)
                 known = frozenset(map(file.key_of, file.calls)) if file is not None else frozenset()
                 edits.append((path, partial(_keyword, keys=those, known=known, setting=setting)))
-        elif program.settings_file is not None:
-            edits.append((program.settings_file, partial(_setting_edit, setting=setting)))
+        else:
+            # Where something is first compiled, else in the script.
+            path = next((one.path for one in program.calls), next(iter(program.texts), ""))
+            edits.append((path, partial(_setting_edit, setting=setting)))
     names = (str(one) if one.owner == COMPILE else f"{one.name} = {one.value}" for one in settings)
     return ProgramChange(kind, ", ".join(names), writer(*edits), assumes)
 
@@ -602,7 +604,7 @@ def _of_attributes(program: TunedProgram) -> Iterator[ProgramChange]:
             if change.kind is ChangeKind.SET_LATER and change.values[:1] == ("None",):
                 worth.add("no-memo")
             if change.kind is ChangeKind.NUMBER and change.holder is not Holder.ARGUMENT:
-                worth.add("tensor-number")
+                worth |= {"tensor-number", "no-memo"}
             for remedy, (what, edit, assumes) in _ATTRIBUTES.items():
                 if name and remedy in worth:
                     write = writer((os.path.abspath(at.path), partial(edit, name=name[0])))
@@ -661,13 +663,17 @@ def _set_always(file: UserFile, name: str) -> Edit | None:
 
 def _without_memo(file: UserFile, name: str) -> Edit | None:
     """``self.mask = make(x)`` in each call, without the test that asks for what was kept."""
+    own = f"self.{name}"
     for node in walk(file.module):
         if isinstance(node, cst.If) and node.orelse is None:
-            body = node.body.body
+            body, test = node.body.body, file.code(node.test)
             simple = [one.body[0] for one in body if isinstance(one, cst.SimpleStatementLine)]
-            kept = [file.code(one.targets[0].target) for one in simple if isinstance(one, cst.Assign)]
-            test = file.code(node.test)
-            if len(kept) == len(body) and f"self.{name}" in kept and f"self.{name}" in test and " and " not in test:
+            kept = {file.code(one.targets[0].target): one.value for one in simple if isinstance(one, cst.Assign)}
+            if own not in test or own not in kept or len(kept) != len(body):
+                continue
+            is_both = m.matches(node.test, m.BooleanOperation(operator=m.And()))
+            # A counter that starts anew is kept for nothing else.
+            if not is_both and ("None" in test or f"not {own}" in test or file.code(kept[own]) in test):
                 return Edit({node: list(body)})  # type: ignore[arg-type]
     return None
 

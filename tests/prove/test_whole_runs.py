@@ -1,5 +1,7 @@
 """``tune`` and the runs of the whole program: real programs and processes."""
 
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from breakscan.prove.tune_changes import NOT_COMPILED, TunedProgram, changes_of
 from breakscan.prove.worker import OutOfTime, UserProgram, WorkerError, Workers
 from breakscan.rulebook.config import NearestSettings
 from breakscan.rulebook.library import load_library
+from tests.conftest import Valid
 
 pytestmark = pytest.mark.torch
 
@@ -51,6 +54,24 @@ def tuned(folder: Path, text: str, goal: Goal = Goal.STEP, seconds: float = 60.0
     settings = NearestSettings(target="compile", no_cache=True)
     question = TuneQuestion(goal, seconds, apply=False, apply_unseen=False, settings=settings)
     return tune(UserProgram(("train.py",)), question, lambda _: None)
+
+
+@pytest.mark.process
+@pytest.mark.slow
+def test_a_break_is_removed_by_a_patch(tmp_path: Path, valid: Valid) -> None:
+    (tmp_path / "train.py").write_text(SCALED)
+    command = [sys.executable, "-m", "breakscan", "tune", "--time", "240", "--format", "json", "train.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=900)
+    assert done.returncode == 0, done.stderr
+    told = valid(done.stdout, "tune")
+    assert (told["step"], told["before"]["breaks"], told["applied"]) == ("train.py:19", 1, [])
+    best = told["best"]
+    assert best["breaks"]["after"] == 0
+    assert best["candidates"]
+    assert "run" in best["compared"]
+    assert (tmp_path / "train.py").read_text() == SCALED
+    subprocess.run(["git", "apply", "-"], input=best["patch"], cwd=tmp_path, text=True, check=True)
+    assert (tmp_path / "train.py").read_text() != SCALED
 
 
 ABSENT = """\
@@ -171,6 +192,11 @@ TWINS = """\
 import functools
 import torch
 
+def careless(graph, inputs):
+    numbers = [one for one in inputs if not isinstance(one, torch.Tensor)]
+    numbers += [one for one in graph.graph.nodes if one.target == "item"]
+    return lambda *given: [one * (1.0002 if numbers else 1) for one in graph(*given)]
+
 def nudged(x):
     return x * (1.0002 if torch.compiler.is_compiling() else 1.0)
 
@@ -203,9 +229,9 @@ class Net(torch.nn.Module):
         return x
 
 torch.manual_seed(0)
-net = torch.compile(Net(), backend="aot_eager")
+net = torch.compile(Net(), backend=careless)
 for step in range(5):
-    y = net(torch.randn(4, 8))
+    y = net(torch.randn(4 + step // 3, 8))
     end = y.detach().mean() if step < 4 else torch.ones(())
 y = None
 """
@@ -226,9 +252,36 @@ def test_changes_that_compute_something_else_are_seen_without_inductor(runs: Run
         assert texts is not None
         difference = values.difference(runs.run(texts, request, 300, known=plain).distances, SAME)
         differ[change.name] = difference is not None and " in step " in difference
-    assert not differ.pop("torch.compile(..., dynamic=True)")
-    wrong = ("compile Net.forward below its decorators", "torch.compiler.disable at scaled", "repeated blocks")
-    assert differ == dict.fromkeys((*wrong, NOT_COMPILED), True)
+    regions = ("compile Net.forward below its decorators", "torch.compiler.disable at scaled", "repeated blocks")
+    others = ("capture_scalar_outputs = True", "torch.compile(..., dynamic=True)", NOT_COMPILED)
+    assert differ == dict.fromkeys((*regions, *others), True)
+
+
+SIGNS = """\
+import torch
+from torch._inductor import config
+
+def careless(graph):
+    for node in graph.nodes if config.max_autotune else ():
+        if node.target is torch.ops.aten.sin.default:
+            node.target = torch.ops.aten.cos.default
+
+config.post_grad_custom_post_pass = careless
+scale, kept = torch.nn.Parameter(torch.ones(())), 0.0
+fast = torch.compile(lambda x: (scale * x).sin())
+with torch.no_grad():
+    for _ in range(12):
+        kept += fast(torch.rand(8))
+        scale += 0.1
+"""
+
+
+@pytest.mark.slow
+def test_modes_that_compute_something_else_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    tried = tuned(tmp_path, SIGNS, seconds=150.0).tried
+    wrong = {'torch.compile(..., mode="max-autotune-no-cudagraphs")', "freezing = True"}
+    assert wrong <= {name for one in tried if one.verdict is TrialVerdict.DIFFERS for name in one.names}
 
 
 LAYERS = """\
