@@ -76,11 +76,6 @@ class BenchRow:
         return self.variant.label
 
     @property
-    def is_own(self) -> bool:
-        """Return True if the program compiles as it does by itself."""
-        return self.variant.options is None
-
-    @property
     def spent_on_compiling(self) -> float | None:
         """The same with the import of the compiler."""
         return None if self.compiling_seconds is None else self.startup_seconds + self.compiling_seconds
@@ -244,7 +239,7 @@ class _Bench:
         """The first process of each variant, by label."""
         say("timing it eager")
         original.time_alike(second)
-        rounds = measure.race({"eager": first, "same": second}, StepKind.EAGER, LONGEST)
+        rounds = measure.race({"eager": (first, StepKind.EAGER), "same": (second, StepKind.EAGER)}, LONGEST)
         self.same = rounds.ratio("same", "eager")
         self.steps = list(chain(*rounds.seconds.values()))
         self.memory_bytes = first.ask(StepTimer.memory, StepKind.EAGER)
@@ -331,7 +326,7 @@ class _Bench:
         try:
             row.step_seconds, row.ratio = self.timed(worker, LONGEST)
         except Unsteady as error:
-            if error.name == StepKind.EAGER:
+            if str(error) == StepKind.EAGER:
                 observation = Observation(ObservationKind.COMPILES_WHILE_EAGER)
                 raise _Stopped(MeasurementStatus.FAILED, Stage.RUN_TIME, observation) from None
             raise _recompiling(explanation, ObservationKind.RECOMPILES_WHILE_TIMED) from None
@@ -400,10 +395,11 @@ class _Bench:
     def timed(self, worker: Worker, longest: float) -> tuple[float, Ratio]:
         """The seconds of a compiled step, and its ratio to an eager one.  Raises Unsteady and WorkerError."""
         self.original.time_alike(worker)
-        rounds = measure.next_to_eager(worker, longest, self.same)
+        both = {kind.value: (worker, kind) for kind in (StepKind.COMPILED, StepKind.EAGER)}
+        # By how much it is slower is not worth more time.
+        rounds = measure.race(both, longest, lambda its: measure.is_slower(its.ratio(*both, certainty=1), self.same))
         self.steps += rounds.seconds[StepKind.EAGER]
-        compiled = statistics.median(rounds.seconds[StepKind.COMPILED])
-        return compiled, rounds.ratio(StepKind.COMPILED, StepKind.EAGER)
+        return statistics.median(rounds.seconds[StepKind.COMPILED]), rounds.ratio(*both)
 
     def note(self, observation: Observation) -> None:
         """Adds a note, unless it was added before."""
@@ -462,7 +458,7 @@ def best_of(rows: Sequence[BenchRow], same: Ratio) -> tuple[BenchRow | None, tup
     least = max(LEAST, apart(same))
     as_fast = [row for row in faster if not is_slower(row, fastest, least)]
     cheapest = min(as_fast, key=_cost)
-    own = next((row for row in as_fast if row.is_own), None)
+    own = next((row for row in as_fast if row.variant.options is None), None)
     best = own if own is not None and _cost(own) <= AS_CHEAP * _cost(cheapest) else cheapest
     return best, tuple(as_fast)
 

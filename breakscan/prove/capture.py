@@ -19,7 +19,7 @@ from typing import Any
 
 from breakscan.prove.call_result import differentiable
 from breakscan.prove.protocol import CallStart, CompileOption
-from breakscan.prove.state import ObjectWalk, StateSnapshot, digests
+from breakscan.prove.state import OF_DYNAMO, ObjectWalk, StateSnapshot, digests
 from breakscan.prove.torch_state import Modes, eager_stance, rng_state, torch
 
 
@@ -359,7 +359,15 @@ class Capture:
                     "generators": digests(first.rng),
                     "plains": {path: repr(value)[:200] for path, value in captured.state.plains.items()},
                 }
-                captured.start = {(kind, name): text for kind in texts for name, text in texts[kind].items()}
+                if len(self.captured) == 1:
+                    # An optimizer, say, which no call reaches.
+                    names = ((key, own) for *_, held in reversed(self.frames) for key, own in held.items())
+                    around = ObjectWalk({key: own for key, own in names if not key.startswith("__")}, None)
+                    state = {id(one): path for path, one in captured.state.tensors.items()}
+                    texts["plains"] |= {path: repr(value)[:200] for path, value in around.plains.items()}
+                    texts["plains"] |= {path: state[id(it)] for path, it in around.held if id(it) in state}
+                every = {(kind, name): text for kind in texts for name, text in texts[kind].items()}
+                captured.start = {key: every[key] for key in every if not any(map(key[1].count, OF_DYNAMO))}
         if self._is_full():
             number = next(at for at, one in enumerate(self.captured) if one is captured) if captured.calls else 0
             if self.later is not None and self.later.look(number, captured, args, kwargs):

@@ -312,7 +312,9 @@ class Expected:
                 # Of outputs, the texts have all paths.
                 if part is not Part.OUTPUT:
                     change = Change.NEW if path in now else Change.MISSING
-                    yield ResultDifference(part, change, path, _only(was.get(path)), _only(now.get(path)))
+                    both = (each.get(path) for each in (was, now))
+                    before, after = (None if it is None or it.ndim else _number(it.item()) for it in both)
+                    yield ResultDifference(part, change, path, before, after)
                 continue
             if _becomes_tensor(one, other, part, path):
                 yield ResultDifference(part, Change.NUMBER, path, _texts(one, part)[path], _dtype(now[path]))
@@ -500,11 +502,6 @@ def _at(
     if not _is_rounded(one):
         return ResultDifference(part, Change.ELEMENT, path, was, now, place)
     return ResultDifference(part, Change.ERROR, path, was, now, place, distance.worst, tolerance)
-
-
-def _only(tensor: torch.Tensor | None) -> str | None:
-    """The value of a single number."""
-    return None if tensor is None or tensor.ndim else _number(tensor.item())
 
 
 def _number(value: object) -> str:

@@ -48,10 +48,6 @@ Block = Callable[[int], BlockTime]
 class Unsteady(Exception):
     """The block with this name compiles again and again while it is timed."""
 
-    @property
-    def name(self) -> str:
-        return str(self)
-
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
@@ -185,20 +181,8 @@ def apart(same: Ratio) -> float:
     return max(same.high, 1 / same.low)
 
 
-def race(workers: Mapping[str, Worker], kind: StepKind, longest: float) -> Rounds:
-    """Times steps of a kind in several workers.  Raises Unsteady and WorkerError."""
-    seconds = {name: one.prepare(kind) for name, one in workers.items()}
-    blocks = {name: functools.partial(one.block, kind=kind) for name, one in workers.items()}
-    return interleave(blocks, seconds, longest)
-
-
-def next_to_eager(worker: Worker, longest: float, same: Ratio) -> Rounds:
-    """Times the compiled steps of a worker next to eager ones, for ``longest`` seconds at most: by how much they are
-    slower is not worth more.  ``same`` is the ratio of two eager processes.  Raises Unsteady and WorkerError."""
-    seconds = {kind.value: worker.prepare(kind) for kind in (StepKind.COMPILED, StepKind.EAGER)}
-    blocks: dict[str, Block] = {kind: functools.partial(worker.block, kind=StepKind(kind)) for kind in seconds}
-
-    def is_decided(rounds: Rounds) -> bool:
-        return is_slower(rounds.ratio(StepKind.COMPILED, StepKind.EAGER, certainty=1), same)
-
-    return interleave(blocks, seconds, longest, is_decided)
+def race(steps: Mapping[str, tuple[Worker, StepKind]], longest: float, decided: Decided = lambda _: False) -> Rounds:
+    """Times steps of workers, prepared one by one.  Raises Unsteady and WorkerError."""
+    seconds = {name: one.prepare(kind) for name, (one, kind) in steps.items()}
+    blocks = {name: functools.partial(one.block, kind=kind) for name, (one, kind) in steps.items()}
+    return interleave(blocks, seconds, longest, decided)

@@ -272,9 +272,15 @@ class Original:
         }
 
 
+def probing(texts: Mapping[str, tuple[str, str]]) -> Candidate:
+    """The unchanged program as a change: its process records what of the old texts runs."""
+    return Candidate("", texts={path: (before, before) for path, (before, _) in texts.items()})
+
+
 @contextlib.contextmanager
 def running_original(workers: Workers, ahead: Candidate | None = None) -> Iterator[Original]:
-    """Starts the unchanged program, and a change ``ahead`` of its proof.  Raises NothingToMeasure and WorkerError."""
+    """Starts the unchanged program, and a change ``ahead`` of its proof, with what probes it.  Raises NothingToMeasure
+    and WorkerError."""
     with contextlib.ExitStack() as stack:
         # The time that it takes to compile is measured in the first one alone.
         first = stack.enter_context(workers.start(UNCHANGED))
@@ -284,11 +290,14 @@ def running_original(workers: Workers, ahead: Candidate | None = None) -> Iterat
         second.ready()
         if "cuda" not in about.devices:
             workers.server.check_compiler()
-        if ahead is not None:
-            workers.ahead = ahead, stack.enter_context(workers.start(ahead))
+        # A GPU may not have the memory for one more.
+        probed = ahead is not None and ahead.texts and "cuda" not in about.devices
+        for one in () if ahead is None else (ahead, probing(ahead.texts))[: 1 + bool(probed)]:
+            probes = one is not ahead
+            workers.ahead.append((one, probes, stack.enter_context(workers.start(one, probes=probes))))
         original = Original(workers, first, second, about, stack)
-        if workers.ahead is not None:
+        for *_, worker in workers.ahead:
             with contextlib.suppress(WorkerError):
                 # It takes no core from what is compiled next.
-                workers.ahead[1].ready()
+                worker.ready()
         yield original

@@ -9,6 +9,7 @@ import ast
 import contextlib
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from breakscan.fix.result import EXCEPTIONS, Effect, effects_of
@@ -16,9 +17,9 @@ from breakscan.prove.call_runs import CallRuns
 from breakscan.prove.changed_code import UnseenCode, UnseenKind, replaced_tests, set_elsewhere, statement_around, unrun
 from breakscan.prove.equal import Change, Part, ResultDifference
 from breakscan.prove.observation import Observation, ObservationKind, other_calls
-from breakscan.prove.original import Original
+from breakscan.prove.original import Original, probing
 from breakscan.prove.proof import VariedDifference
-from breakscan.prove.protocol import Description, RanCode, Variation, VariedCall, span_of
+from breakscan.prove.protocol import RanCode, Variation, VariedCall, span_of
 from breakscan.prove.varied_calls import VariedCalls
 from breakscan.prove.worker import UNCHANGED, Candidate, OutOfTime, Worker, WorkerError
 from breakscan.source.module import SourceProblem, decode_source, read_source
@@ -76,44 +77,41 @@ class Probe:
         """The differences of the unchanged program from itself, in calls in which a change differs."""
         self.done = False
         self._texts = {path: text for path in files if (text := text_of(path)) is not None}
-        texts = {path: (text, text) for path, text in self._texts.items()}
-        start = original.workers.start(Candidate("", texts=texts), probes=True)
+        start = original.workers.start(probing({path: (text, text) for path, text in self._texts.items()}), probes=True)
         self._worker = original.processes.enter_context(start)
+        pool = original.processes.enter_context(ThreadPoolExecutor(1))
         # Nobody waits for a program that is not needed.
-        original.processes.callback(lambda: None if self._about else self._worker.kill())
+        original.processes.callback(lambda: None if self._asked.done() else self._worker.kill())
         self._folder = str(self._worker.folder)
-        self._about: Description | None = None
+        self._asked = pool.submit(self._ask, self._worker)
 
     def ready(self) -> None:
-        """Waits until the program has reached its later calls."""
-        with self._noting_problems():
-            self._about = self._about or self._worker.ready()
-
-    @contextlib.contextmanager
-    def _noting_problems(self) -> Iterator[None]:
+        """Waits until it has varied the calls."""
         try:
-            yield
+            self._asked.result()
         except WorkerError as error:
             self.problem = Observation(ObservationKind.NOT_PROBED, error.first_line)
         except OutOfTime:
             self.problem = Observation(ObservationKind.VARIED_CUT)
 
-    def _ask(self, about: Description, worker: Worker) -> None:
-        other, problems = other_calls(about, self._original.about), self._original.hand_over(worker)
-        if other or problems:
-            self.problem = Observation(ObservationKind.NOT_PROBED, other or "", details=tuple(problems))
-            return
-        self._ran += [about.ran, worker.ask(CallRuns.eager, dict.fromkeys(self._texts, ()))[0]]
-        names = sorted(set().union(*map(set_elsewhere, self._texts.values())))
-        left = LONGEST
-        for number, calls in enumerate(_of_kinds(worker.ask(VariedCalls.plan, tuple(names), self._folder))):
-            try:
-                run = worker.ask(VariedCalls.probe, self._folder, number, calls, left)
-            except WorkerError:
+    def _ask(self, worker: Worker) -> None:
+        with worker:
+            about = worker.ready()
+            other, problems = other_calls(about, self._original.about), self._original.hand_over(worker)
+            if other or problems:
+                self.problem = Observation(ObservationKind.NOT_PROBED, other or "", details=tuple(problems))
                 return
-            left -= run.seconds
-            self._ran.append(run.ran)
-            self._varied |= {number: run.calls} if run.calls else {}
+            self._ran += [about.ran, worker.ask(CallRuns.eager, dict.fromkeys(self._texts, ()))[0]]
+            names = sorted(set().union(*map(set_elsewhere, self._texts.values())))
+            left = LONGEST
+            for number, calls in enumerate(_of_kinds(worker.ask(VariedCalls.plan, tuple(names), self._folder))):
+                try:
+                    run = worker.ask(VariedCalls.probe, self._folder, number, calls, left)
+                except WorkerError:
+                    return
+                left -= run.seconds
+                self._ran.append(run.ran)
+                self._varied |= {number: run.calls} if run.calls else {}
 
     def vary(
         self, candidate: Candidate, worker: Worker, ran: Mapping[str, RanCode]
@@ -121,9 +119,6 @@ class Probe:
         """Runs the varied calls in the process of a changed program, which cannot be relied on afterwards. ``ran`` is
         the code of it that ran until now. Returns the differences, and what no call ran."""
         self.ready()
-        if not self.done and self._about is not None:
-            with self._noting_problems(), self._worker:
-                self._ask(self._about, self._worker)
         self.done = True
         effects = effects_of(candidate.differences)
         found: list[VariedDifference] = []

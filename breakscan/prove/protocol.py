@@ -233,6 +233,8 @@ class Variation(str, Enum):
     """A 64th."""
     LARGE = "large"
     """16 times as large."""
+    SHIFTED = "shifted"
+    """Of one sign if they have both, else of both."""
     MIXED = "mixed"
     """The same values in further orders."""
     BELOW = "below"

@@ -61,6 +61,8 @@ class ObjectWalk:
         self.arrays: dict[str, Any] = {}
         self.generators: dict[str, HeldGenerator] = {}
         self.grads: dict[str, torch.Tensor | None] = {}
+        self.held: list[tuple[str, object]] = []
+        """All of these objects, with each path: an id stays unique as long as an object lives."""
         self.containers: dict[str, object] = {}
         """The lists, dictionaries and the like, which other names may hold, too."""
         self.undo: list[Callable[[], bool]] = []
@@ -74,7 +76,6 @@ class ObjectWalk:
         """Objects with a position that cannot be put back."""
         self.complete = True
         self.lazy = False
-        self._alive: list[object] = []
         self.modules = modules
         self._names = {"forward", "__call__"}
         """The names that the code found so far uses."""
@@ -91,11 +92,10 @@ class ObjectWalk:
             if isinstance(thing, plain):
                 self.plains[path] = thing
                 continue
+            self.held.append((path, thing))
             if id(thing) in seen:
                 continue
             seen.add(id(thing))
-            # An id stays unique as long as the object lives.
-            self._alive.append(thing)
             if len(seen) > MOST_OBJECTS:
                 self.complete = False
                 return
@@ -551,13 +551,15 @@ class StateSnapshot:
         self.values = _values(walk)
         self.plains = _plains(walk)
         """Numbers, strings and other plain values."""
+        self._own: Set[str] = set()
 
     @property
     def data(self) -> dict[str, torch.Tensor]:
-        """The values of tensors and arrays by path, without parameters, gradients and generators."""
+        """The values of tensors and arrays by path, without parameters, gradients and generators, and without those
+        that only this process has."""
         tensors = {path for path, one in self.tensors.items() if not isinstance(one, torch.nn.Parameter)}
         gradients = {f"{path}.grad" for path in self.walk.grads}
-        paths = (tensors | self.walk.arrays.keys()) - gradients
+        paths = ((tensors | self.walk.arrays.keys()) - gradients) - self._own
         return {path: value for path, value in self.values.items() if path in paths}
 
     @contextlib.contextmanager
@@ -568,6 +570,11 @@ class StateSnapshot:
         self.values, self.plains = {**self.values, **values}, {**self.plains, **known}
         for path, value in known.items():
             self.setters[path](value)
+        with torch.no_grad():
+            # With a change, a number may be a tensor.
+            for path, tensor in self.tensors.items():
+                if not tensor.ndim and is_number(number := (plains or {}).get(path)):
+                    tensor.fill_(number)
         try:
             yield
         finally:
@@ -633,6 +640,7 @@ class StateSnapshot:
     def take_over(self, values: Mapping[str, torch.Tensor]) -> list[str]:
         """Takes the values of another process.  Returns those that do not fit; what is not named any longer is none."""
         problems: list[str] = []
+        self._own = self.values.keys() - values.keys()
         for path, value in values.items():
             own = self.values.get(path)
             if own is None:

@@ -12,6 +12,7 @@ import os
 import signal
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -56,6 +57,8 @@ _FLOATS: Mapping[Variation, Callable[[torch.Tensor, torch.finfo], torch.Tensor]]
     Variation.COARSE: lambda value, _: (value * 8).round() / 8,
     Variation.SMALL: lambda value, _: value / 64,
     Variation.LARGE: lambda value, limits: (value * 16).clamp(limits.min, limits.max),
+    # Values of both signs get one, those of one get both.
+    Variation.SHIFTED: lambda value, _: value - (value.min() if value.min() < 0 < value.max() else value.mean()),
 }
 VALUES = (Variation.PERMUTED, *_FLOATS)
 SIZES = (Variation.MORE, Variation.LESS, Variation.ONE, Variation.EMPTY)
@@ -165,11 +168,16 @@ def _path(keys: Any) -> str:
     return f"{'kwargs' if keys[0].idx else 'args'}{keystr(keys[1:])}"
 
 
-def _with_number(call: CapturedCall, path: str, value: object) -> CapturedCall:
+def _with_number(call: CapturedCall, path: str, value: float) -> CapturedCall:
     from torch.utils._pytree import tree_map_with_path
 
     given = call.args, call.kwargs
-    args, kwargs = tree_map_with_path(lambda keys, leaf: value if _path(keys) == path else leaf, given)
+
+    def other(leaf: object) -> object:
+        # With a change, it may be a tensor.
+        return torch.full_like(leaf, value) if isinstance(leaf, torch.Tensor) else value
+
+    args, kwargs = tree_map_with_path(lambda keys, leaf: other(leaf) if _path(keys) == path else leaf, given)
     is_keyword = path.startswith("kwargs['") and path[8:-2].isidentifier()
     return replace(call, args=args, kwargs={**kwargs, path[8:-2]: value} if is_keyword else kwargs)
 
@@ -385,10 +393,8 @@ def _hook(layer: torch.nn.Module) -> contextlib.AbstractContextManager[object]:
     """A forward hook that changes what a module computes."""
     from torch.utils._pytree import tree_map_only
 
-    def scale(one: torch.Tensor) -> torch.Tensor:
-        return one * 1.5 if one.is_floating_point() else one
-
-    return layer.register_forward_hook(lambda module, args, result: tree_map_only(torch.Tensor, scale, result))
+    scaled = partial(tree_map_only, torch.Tensor, lambda one: one * 1.5 if one.is_floating_point() else one)
+    return layer.register_forward_hook(lambda _, args, found: scaled(found))
 
 
 @contextlib.contextmanager

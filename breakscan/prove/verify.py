@@ -41,7 +41,7 @@ def break_changes(
 ) -> tuple[tuple[str, ...], list[Observation]]:
     """The new break sites, as places in the unchanged files, which an earlier break has often hidden, and the reasons
     to reject the change because of its breaks."""
-    maps = {_shown(path): lines for path, lines in candidate.lines.items()}
+    maps = {display_path(path, os.getcwd()): lines for path, lines in candidate.lines.items()}
     sites = [one.site for one in after.explanation.breaks]
     places = [(one.path, maps[one.path].before(one.line) if one.path in maps else one.line) for one in sites]
 
@@ -127,12 +127,14 @@ class StepRace:
                     raise WorkerError("a further process does not take the values")
             self._original.time_alike(before, after)
             after.compile_as(change)
-            rounds = measure.race({BEFORE: before, AFTER: after}, StepKind.COMPILED, LONGEST_AGAIN)
+            steps = {BEFORE: (before, StepKind.COMPILED), AFTER: (after, StepKind.COMPILED)}
+            rounds = measure.race(steps, LONGEST_AGAIN, lambda its: _is_decided(its, self.same))
         return rounds.ratio(AFTER, BEFORE)
 
 
-def _is_decided(rounds: Rounds) -> bool:
-    claim, same = rounds.ratio(AFTER, BEFORE, SAME, certainty=1), rounds.ratio(SAME, BEFORE, certainty=1)
+def _is_decided(rounds: Rounds, same: Ratio | None = None) -> bool:
+    both = (BEFORE,) if same else (BEFORE, SAME)
+    claim, same = rounds.ratio(AFTER, *both, certainty=1), same or rounds.ratio(SAME, BEFORE, certainty=1)
     return measure.is_faster(claim, same) or measure.is_slower(claim, same)
 
 
@@ -202,9 +204,8 @@ class Verifier:
 
     def member_of(self, accepted: Proof, candidate: Candidate) -> Proof:
         """Returns the proof of a change that needs no process of its own: a set that has it is accepted, and clear."""
-        trial = _Trial(candidate, self.original, accepted.label)
-        trial.accept()
-        return replace(trial.proof, outputs_equal=True)
+        proof = _Trial(candidate, self.original).proof
+        return replace(proof, verdict=ProofVerdict.ACCEPTED, accepted_in=accepted.label, outputs_equal=True)
 
     def _probe(self) -> Probe:
         """Returns the probe, which starts when it is first needed: it is not there for settings of the compiler."""
@@ -219,7 +220,7 @@ class Verifier:
         self._require_equal(trial, worker, about)
         self._say("compiling", trial.candidate.label)
         if trial.candidate.texts:
-            # Its program runs meanwhile.
+            # It varies the calls meanwhile.
             self._probe()
         after = self.original.compile(worker, trial.candidate)
         revealed, objections = break_changes(trial.candidate, self.original.compiled, after)
@@ -246,7 +247,7 @@ class Verifier:
             self._say("timing", trial.candidate.label)
             self._time(trial, worker)
         else:
-            trial.accept()
+            trial.proof = replace(trial.proof, verdict=ProofVerdict.ACCEPTED, accepted_in=trial.accepted_in)
         if trial.candidate.texts:
             self._say("recording the outcomes of tests", None)
             varied, unseen = self._probe().vary(trial.candidate, worker, trial.ran)
@@ -294,7 +295,7 @@ class Verifier:
             with contextlib.suppress(WorkerError):
                 ratio = measure.repeated(ratio, same, again)
         except Unsteady as error:
-            kind = ObservationKind.UNSTEADY if error.name == AFTER else ObservationKind.ORIGINAL_UNSTEADY
+            kind = ObservationKind.UNSTEADY if str(error) == AFTER else ObservationKind.ORIGINAL_UNSTEADY
             trial.stop(Observation(kind))
         verdict = _verdict(ratio, same)
         seconds = statistics.median(rounds.seconds[AFTER])
@@ -327,14 +328,10 @@ class _Trial:
             rewrite=candidate.rewrite,
             site=finding.site if finding else None,
             difference=candidate.difference,
-            diff=diff_of(candidate, {path: _shown(path) for path in candidate.texts}),
+            diff=diff_of(candidate, {path: display_path(path, os.getcwd()) for path in candidate.texts}),
             members=candidate.members,
             breaks_there=bool(candidate.targets) or finding is None,
         )
-
-    def accept(self) -> None:
-        """Accepts the change with the set that has it."""
-        self.proof = replace(self.proof, verdict=ProofVerdict.ACCEPTED, accepted_in=self.accepted_in)
 
     def add(self, reason: Observation) -> None:
         """Adds a reason for which the change is rejected."""
@@ -385,7 +382,7 @@ class _Trial:
         other = self._original.other_start(about)
         if names := tuple(sorted(name for kind, name in other if kind == "generators")):
             self.stop(Observation(ObservationKind.OTHER_RANDOM_START, names=names))
-        for (kind, name), value in sorted(other.items(), reverse=True):
+        for (kind, name), value in sorted(other.items(), reverse=True)[:5]:
             text = "has other values" if kind == "values" else f"is {value}"
             self.add_unseen(f"before the first call, {name} {text}")
 
@@ -396,10 +393,6 @@ class _Trial:
             if not has_run:
                 kind = ObservationKind.NO_CODE if has_run is None else ObservationKind.NOT_EXECUTED
                 self.stop(Observation(kind), ProofVerdict.NOT_TRIED)
-
-
-def _shown(path: str) -> str:
-    return display_path(path, os.getcwd())
 
 
 def prove_together(verifier: Verifier, rewrites: Rewrites, planned: Planned, each: bool) -> None:

@@ -144,8 +144,8 @@ class Workers:
         self.server = server
         self.library = library
         self.until = math.inf
-        self.ahead: tuple[Candidate, Worker] | None = None
-        """A change whose process has been started in advance."""
+        self.ahead: list[tuple[Candidate, bool, Worker]] = []
+        """Those that have been started in advance, and whether they probe."""
         self._folder = folder
         self._numbers = itertools.count(1)
 
@@ -158,9 +158,10 @@ class Workers:
     ) -> Worker:
         """Starts a process of the program with a change. It has the compiler caches of another one, if one is given,
         else empty ones.  ``probes`` and ``whole`` are those of WorkerInput."""
-        if self.ahead is not None and self.ahead[0] is candidate and not probes:
-            (_, worker), self.ahead = self.ahead, None
-            return worker
+        for one in self.ahead:
+            if one[:2] == (candidate, probes):
+                self.ahead.remove(one)
+                return one[2]
         folder = self._folder / f"worker{next(self._numbers)}"
         recording, cache = folder / "recording", (cache_of.folder if cache_of else folder) / "cache"
         recording.mkdir(parents=True)

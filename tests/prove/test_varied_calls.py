@@ -63,9 +63,10 @@ def test_integers_stay_within_the_range_that_was_seen() -> None:
 
 
 def test_rounded_values_have_halves_and_masks_are_set_as_a_whole() -> None:
-    rounded = other_values(torch.tensor([0.48, 1.1, -0.02]), Variation.COARSE)
-    assert rounded is not None
-    assert rounded.tolist() == [0.5, 1.125, 0.0]
+    for kind in (Variation.COARSE, Variation.SHIFTED):
+        found = other_values(torch.tensor([0.4375, -0.0625]), kind)
+        assert found is not None
+        assert found.tolist() == [0.5, 0.0]
     mask = torch.tensor([True, False])
     masks = [other_values(mask, kind) for kind in (Variation.BELOW, Variation.ABOVE, Variation.ZERO)]
     assert [one if one is None else one.tolist() for one in masks] == [[False, False], [True, True], None]
