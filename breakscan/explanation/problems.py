@@ -53,7 +53,7 @@ def verdict_sentence(site: BreakSite) -> str | None:
     functions = listed([part.words for part in site.given_up], "function")
     verb = "runs" if len(site.given_up) == 1 else "run"
     functions = functions[0].upper() + functions[1:] if site.given_up and site.given_up[0].rest_only else functions
-    return f"{functions} {verb} as plain Python, without a graph{f': {reason}' if reason else ''}."
+    return f"{functions} {verb} as plain Python, without a graph, from this call on{f': {reason}' if reason else ''}."
 
 
 def useful_hints(site_hints: Sequence[str]) -> list[str]:
@@ -64,7 +64,7 @@ def useful_hints(site_hints: Sequence[str]) -> list[str]:
 _LONGEST_CHAIN = 4
 """Lines of the way to a failure; JSON has all."""
 _MEANT = "torch's own code asks for it, with torch._dynamo.graph_break()"
-_LONG_COMPILE = 1.0
+LONG_RECOMPILES = 1.0
 """Seconds of compiling again from which on they are worth a word."""
 
 
@@ -290,7 +290,7 @@ def cause_problem(
         remedies=recompile_remedies(group),
         count=len(group),
         reason=first.subject,
-        consequences=(*consequences, *([price] if seconds >= _LONG_COMPILE else [])),
+        consequences=(*consequences, *([price] if seconds >= LONG_RECOMPILES else [])),
         called_from=tuple(one for one in dict.fromkeys((*callers, first.users_line)) if one and place(one) != at),
         users_line=first.users_line if first.origin is not Origin.USER else None,
         cost=seconds,
@@ -304,7 +304,7 @@ def _eager_words(group: Sequence[Recompile]) -> Iterator[str]:
     shared = first.shared
     if shared is not None and shared.limit and shared.eager_calls:
         values = listed(shared.eager_values, "value")
-        of_values = f", with {first.subject} = {values}" if values and first.subject else ""
+        of_values = f", as with {first.subject} = {values}" if values and first.subject else ""
         at = f", the first from {place(shared.eager_from)}" if shared.eager_from else ""
         yield f"{counted(shared.eager_calls, 'call')} ran eager past the limit{at}{of_values}."
 

@@ -26,6 +26,7 @@ _INTEGERS = re.compile(r"-?\d+")
 _LITERAL = re.compile(r"'[^']*'|-?\d+(?:\.\d+)?|True|False")
 _ITEM = re.compile(r"(.+)\[\d+\]")
 _SIZES = (ChangeKind.SIZE, ChangeKind.BRANCH_ON_SIZE)
+_HELD = (Holder.ATTRIBUTE, Holder.MODULE, Holder.CLOSURE, Holder.DEFAULT, Holder.GLOBAL)
 _FEW = 3
 """Values for each of which a version is no loss."""
 _OF_RULE = {
@@ -50,8 +51,6 @@ _NAMES_OF_FEW = {
     **dict.fromkeys((ChangeKind.RANK, ChangeKind.DTYPE, ChangeKind.DEVICE), "both-kinds"),
     **dict.fromkeys((ChangeKind.TYPE, ChangeKind.TENSOR_TYPE), "both-kinds"),
 }
-
-
 OF_LIMIT = ("isolate_recompiles", "recompile_limit")
 """The names of remedies with which all versions are compiled."""
 
@@ -86,15 +85,15 @@ def recompile_remedies(group: Sequence[Recompile]) -> Remedies:
     """The remedies for recompiles of one cause, the best first."""
     first = group[0]
     changes = changes_of(group)
-    of_library = _of_library(group, changes[0])
-    if of_library is not None:
+    if (of_library := _of_library(group, changes[0])) is not None:
         return of_library
     remedies, owner = _own_remedies(group, changes), package_of(first.site.path)
-    is_held = changes[0].holder in (Holder.ATTRIBUTE, Holder.MODULE) and "param_groups" not in changes[0].subject
+    is_held = changes[0].holder in _HELD and "param_groups" not in changes[0].subject
     if owner in (None, "torch") or not is_held:
         return remedies
-    # The user does not write what the library's objects hold.
-    kept = tuple(one for one in remedies if one.kind not in (RemedyKind.EDIT, RemedyKind.CONSTRUCT))
+    # The user does not write what the library's functions and objects hold.
+    left_out = (RemedyKind.EDIT, RemedyKind.CONSTRUCT, "fixed-size")
+    kept = tuple(one for one in remedies if one.kind not in left_out and one.name not in left_out)
     return kept or _not_the_users(owner, group)
 
 
@@ -109,11 +108,12 @@ def _own_remedies(group: Sequence[Recompile], changes: Sequence[ValueChange]) ->
     """The remedies where the user's code passes or holds what changed."""
     first, change, shared = group[0], changes[0], group[0].shared
     differs = first.is_elsewhere or any(one.objects > 1 for one in changes)
-    # What the same line passes would be passed without the break as well.
-    if first.made_by is not None and (differs or change.kind is ChangeKind.NUMBER):
+    # What the same line passes would be passed without the break as well, and a mode would change.
+    if first.made_by and change.kind is not ChangeKind.GRAD_MODE and (differs or change.kind is ChangeKind.NUMBER):
         at, function = first.made_by
         return _without_break("remove-break-above", at, function)
-    if change.holder is Holder.RESULT:
+    # A branch on a size that crosses a break is there without the break as well.
+    if change.holder is Holder.RESULT and change.kind is not ChangeKind.BRANCH_ON_SIZE:
         return _without_break("remove-break", change.switched_at or first.site)
     growing = next(filter(_grows, changes), None)
     if growing is not None:
@@ -137,8 +137,14 @@ def _own_remedies(group: Sequence[Recompile], changes: Sequence[ValueChange]) ->
     functions = [one.subject for one in changes if one.kind in (ChangeKind.FUNCTION, ChangeKind.OBJECT)]
     if functions and len(changes) > 1:
         return (remedy("own-version", subject=functions[0]),)
+    is_open = change.kind is ChangeKind.NUMBER and change.holder is Holder.ARGUMENT and first.unrolled is None
+    if first.how.dynamic == "False" and (is_open or change.kind is ChangeKind.SIZE):
+        names = ["dynamic-false", *["recompile_limit"][: first.hit_limit], *["one-size"][is_open:]]
+        return tuple(remedy(name, what="versions", number="N") for name in names)
     if change.kind is ChangeKind.SIZE:
         return _of_sizes(group, changes)
+    if change.kind is ChangeKind.FREED and first.how.calls > 1:
+        return limit_remedies(first, shared) if shared and is_past else (remedy("once"),)
     if first.unrolled is not None and shared is not None:
         return (remedy("loop-outside", at=place(first.unrolled)),)
     is_rate = _LEARNING_RATE.search(change.subject) is not None
@@ -290,6 +296,7 @@ def _name(first: Recompile, changes: Sequence[ValueChange], *, once: bool) -> st
     """The name of the remedy for a change of anything but a size; None where the rule has it, or none is known."""
     change = changes[0]
     subject, kind, holder = change.subject, change.kind, change.holder
+    new_sizes = [set(one.values[1:]) for one in changes if one.kind in _SIZES]
     if kind in (ChangeKind.LENGTH, ChangeKind.KEYS) and _STATE.search(subject):
         return "first-step"
     if first.guard.of_signature:
@@ -303,10 +310,13 @@ def _name(first: Recompile, changes: Sequence[ValueChange], *, once: bool) -> st
     if _MOMENTUM.search(subject):
         return "cycle-momentum"
     match kind:
-        case ChangeKind.BRANCH_ON_SIZE | ChangeKind.LAYOUT if _meets_one(changes):
+        # A size that became 0 or 1 changes strides, too.
+        case ChangeKind.BRANCH_ON_SIZE | ChangeKind.LAYOUT if any(new and new <= APART for new in new_sizes):
             return "apart"
         case ChangeKind.BRANCH_ON_SIZE if once:
             return "both-sides"
+        case ChangeKind.BRANCH_ON_SIZE if package_of(first.site.path):
+            return "one-size"
         case ChangeKind.LAYOUT if holder is Holder.ARGUMENT and change.owner.isidentifier():
             return "contiguous"
         case ChangeKind.DTYPE | ChangeKind.DEVICE if change.is_parameter:
@@ -334,12 +344,6 @@ def _name(first: Recompile, changes: Sequence[ValueChange], *, once: bool) -> st
     return (_NAMES_OF_FEW.get(kind) if once or len(change.values) <= _FEW else None) or _NAMES.get(kind)
 
 
-def _meets_one(changes: Sequence[ValueChange]) -> bool:
-    """Return whether a size became 0 or 1, which also changes strides."""
-    sizes = [one.values[1:] for one in changes if one.kind in _SIZES]
-    return any(values and set(values) <= APART for values in sizes)
-
-
 def _apart(first: Recompile, changes: Sequence[ValueChange]) -> Remedies:
     """The remedies for sizes that are 0 or 1 in some calls; a mark is for code that is to serve all of them."""
     expanded = [one for one in changes if one.kind is ChangeKind.LAYOUT and one.values[-1] == "0"]
@@ -354,9 +358,6 @@ def _apart(first: Recompile, changes: Sequence[ValueChange]) -> Remedies:
 
 def _of_sizes(group: Sequence[Recompile], changes: Sequence[ValueChange]) -> Remedies:
     first, change = group[0], changes[0]
-    if first.how.dynamic == "False":
-        limit = [remedy("recompile_limit", what="sizes", number="N")] if first.hit_limit else []
-        return (remedy("dynamic-false"), *limit, remedy("one-size"))
     if len(change.values) == 2 and APART & {*change.values}:
         return _apart(first, changes)
     if not change.owner.isidentifier() and is_of_one_object(first, change):

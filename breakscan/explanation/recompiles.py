@@ -10,7 +10,7 @@ from itertools import chain
 from operator import itemgetter
 from pathlib import PurePath
 
-from breakscan.explanation.around import compiled_function, eager_calls_of, past_limit
+from breakscan.explanation.around import eager_calls_of, past_limit
 from breakscan.explanation.compilations import CompiledFrame
 from breakscan.explanation.context import ExplainContext
 from breakscan.explanation.frames import UncompiledFrame
@@ -54,8 +54,6 @@ class HowCompiled:
 
 
 NOT_KNOWN = HowCompiled(0, None, "")
-
-
 Objects = tuple[tuple[str, int], ...]
 """Variables of a function that hold an object, each with the number of the object."""
 
@@ -166,7 +164,8 @@ def _objects_with_own_values(met: Sequence[tuple[Recompile, ParsedGuard]]) -> in
             selves.add(named.get("self"))
     # An object that a call of one model is given is one of the call's values, and may be another each time.
     is_given = len(selves) == 1 and None not in selves and not met[0][1].is_parameter
-    is_each = not is_given and () not in values and all(len(own) == 1 for own in values.values())
+    is_known = () not in values and not any(guard.is_bound for _, guard in met)
+    is_each = not is_given and is_known and all(len(own) == 1 for own in values.values())
     return len(values) if is_each and len(values) > 1 else 0
 
 
@@ -266,10 +265,10 @@ def recompiles(
     }
     causes = _Causes()
     met_limit = past_limit(context)
-    ran_eager: dict[str, list[EagerCallsRan]] = {}
+    ran_eager: dict[Code | None, list[EagerCallsRan]] = {}
     for call, calls_ran in eager_calls_of(context):
         if calls_ran.stance == DEFAULT_STANCE:
-            ran_eager.setdefault(compiled_function(call, context)[0], []).append(calls_ran)
+            ran_eager.setdefault(call.code, []).append(calls_ran)
     found = []
     for process in context.processes:
         run = _Process(process)
@@ -289,7 +288,7 @@ def recompiles(
         eager_from: dict[Code, Caller] = {}
         for recompile, seen in seen_again:
             if seen.past_limit:
-                ran = ran_eager.get(recompile.function or "", ())
+                ran = ran_eager.get(seen.frame, ())
                 later = (one.values for one in ran if one.about == recompile.subject)
                 values = dict.fromkeys(value for value in chain([recompile.new], *later) if value)
                 limits.setdefault((recompile.function, recompile.subject), {}).update(values)
@@ -299,7 +298,7 @@ def recompiles(
                     eager_from.setdefault(seen.frame, context.caller(others[-1]))
         shared = {frame: _shared(frame, run, own, context) for frame in {seen.frame for seen in run.seen}}
         for frame, code in shared.items():
-            eager_calls = sum(one.calls for one in ran_eager.get(code.function, ())) if code else 0
+            eager_calls = sum(one.calls for one in ran_eager.get(frame, ()))
             if code and (eager_calls or frame in how):
                 # The call that met the limit is none of those that are timed.
                 code = replace(code, eager_calls=eager_calls + met_limit[frame], eager_from=eager_from.get(frame))

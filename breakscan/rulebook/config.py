@@ -441,16 +441,12 @@ class NearestSettings:
             for name, value in self._overrides.items()
             if name in KEYS
         }
-        values = _values(given, self._cwd, _wrong_option, rule_folders) | others
+        values = _values(given, self._cwd, lambda key, why, _=None: ConfigError(why, key=key), rule_folders) | others
         if values.get("fullgraph") and (target := values.get("target", "compile")) != "compile":
             raise ConfigError(f"is about torch.compile: leave it out with --target {target}", key="fullgraph")
         if "exclude" in values:
             values["exclude"] = tuple(_as_typed(one, root) for one in values["exclude"])
         return values
-
-
-def _wrong_option(name: str, message: str, word: str | None = None) -> ConfigError:
-    return ConfigError(message, key=name)
 
 
 def _as_typed(pattern: PathPattern, root: Path) -> PathPattern:

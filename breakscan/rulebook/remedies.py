@@ -7,6 +7,7 @@ leave a loop.
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator
 from dataclasses import replace
@@ -31,8 +32,8 @@ LEAVE_LOOP = "leave-loop"
 NESTED = "nested_graph_breaks"
 ASKS_FOR_NAMES = "BRK504"
 """With NESTED, torch 2.13 calls ``globals()`` in a caller of the function that asks, which may be another file's."""
-DECIDE_OUTSIDE, COMPUTE_OUTSIDE, ASSERT = "decide-outside", "compute-outside", "assert-in-graph"
-CALL_OUTSIDE = "call-outside"
+DECIDE_OUTSIDE, COMPUTE_OUTSIDE, CALL_OUTSIDE = "decide-outside", "compute-outside", "call-outside"
+ASSERT = "assert-in-graph"
 
 
 @cache
@@ -60,7 +61,9 @@ def remedies_at(rule: Rule, module: SourceModule, site: Site, *, returns: bool) 
         return (LEAVE_LOOP,)
     line = line_of_record(module, site) if _CAPTURES[0] in rule.flags else None
     names = [] if line is None else [f"{CALL_OUTSIDE} {line}"]
-    for name in (name for name in rule.flags if name in remedy_table()):
+    # Where no call of autograd keeps the graph from having it, its setting does not either.
+    left_out = None if re.search(r"\b(?:backward|grad)\(", module.text) else "trace_autograd_ops"
+    for name in (name for name in rule.flags if name in remedy_table() and name != left_out):
         is_sized = "shape" in name
         need = needed_at(module, site, returns=returns, sized=is_sized) if name in _CAPTURES else None
         if need is None:
@@ -138,14 +141,16 @@ def line_of_test(module: SourceModule, node: ast.AST, *, raises: bool = False) -
 
 
 def line_of_record(module: SourceModule, site: Site) -> int | None:
-    """The line of the statement that calls a method with the value at a site, as of a list or of a meter, if the code
-    around it uses nothing else of the object than such calls."""
+    """The line of the statement that prints the value at a site, or calls a method with it, as of a list or of a meter,
+    if the code around it uses nothing else of the object than such calls."""
     around = [node for _, node in nodes_around(site, module)]
     statement = next((node for node in reversed(around) if isinstance(node, ast.stmt)), None)
     own = next((node for node in reversed(around) if isinstance(node, Definition)), None)
     call = statement.value if isinstance(statement, ast.Expr) else None
-    if own is None or not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func in around:
+    if own is None or not isinstance(call, ast.Call) or call.func in around:
         return None
+    if not isinstance(call.func, ast.Attribute):
+        return call.lineno if isinstance(call.func, ast.Name) and call.func.id == "print" else None
     owner, parents = call.func.value, _uses(module.tree).parents
     name = ast.unparse(owner)
     same = [one for one in ast.walk(own) if isinstance(one, ast.Name | ast.Attribute) and ast.unparse(one) == name]
@@ -336,8 +341,7 @@ def _results(value: ast.AST) -> set[int] | None:
 
 
 def _gives_number(attribute: str) -> bool:
-    """Return whether the attribute or method of a tensor gives numbers or flags, and no tensor: it does so in all
-    versions of torch alike."""
+    """Return whether the attribute or method of a tensor gives numbers or flags, in all versions of torch alike."""
     api = load_api(PINNED)
     return (api.attributes.get(attribute) or api.methods.get(attribute)) in ("size", "python")
 

@@ -546,3 +546,20 @@ torch._dynamo.config.recompile_limit = 8
         "x.dim()": ("3", "4"),
     }
     assert {one.shared and one.shared.limit for one in problems.values()} == {4}
+
+
+def test_all_calls_of_torchs_wrapper_count_past_the_limit(tmp_path: Path) -> None:
+    program = """
+torch._dynamo.config.recompile_limit = 2
+for _ in range(4):
+    weight = torch.nn.Parameter(torch.ones(2))
+    weight.grad = torch.ones(2)
+    step = torch.compile(torch.optim.SGD([weight]).step, backend="eager")
+    for _ in range(3):
+        step()
+torch._dynamo.config.recompile_limit = 8
+"""
+    problem = next(one for one in recompiled(tmp_path, program) if one.reason == "args[0]")
+    assert problem.shared is not None
+    assert problem.shared.eager_calls == 6
+    assert [one.name for one in problem.remedies] == ["isolate_recompiles", "recompile_limit"]

@@ -159,7 +159,8 @@ class TestExplain:
         assert [place(step["location"]) for step in steps] == [("train.py", 41), ("src/model.py", 3)]
         assert found["message"]["text"].startswith(
             "The graph breaks here 3 times. Why: the number exists only once the graph has run, so the graph ends "
-            "here. Block.forward runs as plain Python, without a graph: the break is inside a loop. Takes: 1.2 ms a "
+            "here. Block.forward runs as plain Python, without a graph, from this call on: the break is inside a "
+            "loop. Takes: 1.2 ms a "
         )
 
     def test_a_break_in_a_library_is_shown_where_the_user_leads_to_it(self) -> None:
@@ -232,7 +233,8 @@ def test_a_break_is_an_annotation_on_its_span() -> None:
     assert line.startswith(
         "::error title=BRK201 tensor-item,file=src/model.py,line=3,endLine=3,col=8,endColumn=15::src/model.py:3:8: "
         "BRK201 tensor-item: The graph breaks here 3 times. Why: the number exists only once the graph has run, so the "
-        "graph ends here. Block.forward runs as plain Python, without a graph: the break is inside a loop. Takes: "
+        "graph ends here. Block.forward runs as plain Python, without a graph, from this call on: the break is "
+        "inside a loop. Takes: "
         f"{made.PRICE.words}. Instead: keep the 0-d tensor: y * y.sum() works as well"
     )
 

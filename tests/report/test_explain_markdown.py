@@ -36,7 +36,7 @@ def test_a_break_says_where_why_what_instead_and_its_price() -> None:
         "runs eager 3×",
         "`src/model.py:3` in `Block.forward`",
         "BRK201 tensor-item: the number exists only once the graph has run, so the graph ends here<br>"
-        "Block.forward runs as plain Python, without a graph: the break is inside a loop.",
+        "Block.forward runs as plain Python, without a graph, from this call on: the break is inside a loop.",
         prose(break_problem(made.BREAK).advice or ""),
         prose(made.PRICE.words),
     ]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from breakscan.model.findings import Site
-from breakscan.rulebook.remedies import leaves_loop, line_of_test, needed_at
+from breakscan.rulebook.remedies import leaves_loop, line_of_record, line_of_test, needed_at
 from breakscan.source.module import parse_module
 from breakscan.source.spans import span
 
@@ -41,6 +41,20 @@ def at(body: str, wanted: str) -> tuple[object, Site]:
 )
 def test_a_number(body: str, needed: bool) -> None:
     assert (needed_at(*at(body, READ), returns=True, sized=False) is not None) is needed
+
+
+@pytest.mark.parametrize(
+    ("body", "line"),
+    [
+        ("print('norm', t.item())", 2),
+        ("self.log.append(t.item())", 2),
+        ("self.log.append(t.item())\nreturn self.log", None),
+        ("keep(t.item())", None),
+        ("torch.save(t.item(), x)", None),
+    ],
+)
+def test_a_record(body: str, line: int | None) -> None:
+    assert line_of_record(*at(body, READ)) == line
 
 
 CALLED = """

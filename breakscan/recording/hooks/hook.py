@@ -133,8 +133,7 @@ def held_by(value: object) -> list[dict[str, Any]]:
 
 
 class ObjectNumbers:
-    """Numbers for objects that keep a state: modules, parameters, those of classes of the program.  None is kept
-    alive."""
+    """Numbers for modules, parameters and objects of the program's classes.  None is kept alive."""
 
     def __init__(self) -> None:
         self._numbers: dict[int, tuple[weakref.ref[Any], int]] = {}
@@ -147,7 +146,8 @@ class ObjectNumbers:
     def _of(self, value: Any) -> int | None:
         import torch
 
-        if isinstance(value, _WITHOUT_NUMBER) or (isinstance(value, torch.Tensor) and type(value) is torch.Tensor):
+        is_tensor = isinstance(value, torch.Tensor) and not issubclass(type(value), torch.nn.Parameter)
+        if is_tensor or isinstance(value, _WITHOUT_NUMBER):
             return None
         held = self._numbers.get(id(value))
         if held is None or held[0]() is not value:

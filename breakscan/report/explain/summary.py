@@ -11,6 +11,7 @@ from breakscan.explanation.exports import exports_line, exports_total
 from breakscan.explanation.frames import FrameStatus
 from breakscan.explanation.graphs import Kernel, KernelKind
 from breakscan.explanation.notices import RUNNING
+from breakscan.explanation.problems import LONG_RECOMPILES
 from breakscan.explanation.run_totals import Calls
 from breakscan.model.findings import Verdict
 from breakscan.model.problem import ProblemKind
@@ -77,7 +78,7 @@ def headline(explanation: Explanation) -> str:
     if explanation.recompiles:
         recompiles = counted(len(explanation.recompiles), "recompile")
         seconds = sum(recompile.seconds for recompile in explanation.recompiles)
-        took = f", {seconds_in_words(seconds)} of compiling" if seconds >= _LONG_COMPILE else ""
+        took = f", {seconds_in_words(seconds)} of compiling" if seconds >= LONG_RECOMPILES else ""
         said.append(f"{recompiles} from {counted(explanation.causes, 'cause')}{took}")
     named = dict.fromkeys(one.kind.words for one in around if one.kind is not ProblemKind.EAGER_CALLS)
     others = listed(list(named), "kind")
@@ -109,7 +110,8 @@ def _why_nothing_compiled(explanation: Explanation) -> str:
         if explanation.status:
             return "Nothing was compiled: the program ended before it called torch.compile."
         return (
-            "Nothing was compiled: the program never called torch.compile. Compile what costs most, such as the model."
+            "Nothing was compiled: no call of torch.compile succeeded. Compile what costs most, such as the model. If "
+            "the program does, that raised, as with both mode= and options=, and the error was caught."
         )
     if any(frame.status is FrameStatus.RAISED for frame in explanation.frames):
         return "Nothing was compiled: torch.compile raised, see below."
@@ -125,8 +127,6 @@ def _why_nothing_compiled(explanation: Explanation) -> str:
 
 _WORTH_SAYING = 0.01
 """The part of the calls' time below which a part is not worth a word."""
-_LONG_COMPILE = 1.0
-"""Seconds of compiling again from which on they are worth a word."""
 
 
 def time_sentences(explanation: Explanation) -> list[str]:
