@@ -32,7 +32,7 @@ ROOMS = {
     "recording": Room(STATIC, 8066, 30),
     "explanation": Room(f"{STATIC} check recording", 5919, 21),
     "survey": Room(f"{STATIC} check recording explanation", 1617, 8),
-    "prove": Room(f"{STATIC} check fix recording explanation", 10710, 32),
+    "prove": Room(f"{STATIC} check fix recording explanation", 10727, 32),
     "report": Room(f"{STATIC} check fix recording explanation survey prove", 5376, 31),
     "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 1251, 10),
     "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 2609, 25),

@@ -219,10 +219,12 @@ LONG = 0.5
 
 @dataclass(frozen=True)
 class ReferenceRun:
-    """The unchanged program: ``random`` says that it draws random numbers, ``first_seconds`` how long the first call of
-    each callable takes, and ``no_exact`` why it does not run in higher precision: ``double``, or float32."""
+    """The unchanged program: ``random`` says that it draws random numbers, ``outside`` that it changes files or the
+    environment, ``first_seconds`` how long the first call of each callable takes, and ``no_exact`` why it does not run
+    in higher precision: ``double``, or float32."""
 
     random: bool
+    outside: bool
     first_seconds: float
     double: bool
     no_exact: str | None
@@ -286,7 +288,8 @@ class CallRuns:
         calls = list(zip(calls_of(self._callables), results, strict=True))
         is_random = any((start := digests(call.rng)) != {**start, **one.rng} for (_, call), one in calls)
         firsts = [one.seconds + one.backward_seconds for (captured, call), one in calls if call is captured.calls[0]]
-        return ReferenceRun(is_random, sum(firsts), double, no_exact)
+        outside = any(one.outside for one in results)
+        return ReferenceRun(is_random, outside, sum(firsts), double, no_exact)
 
     def nudged(self, reference: Reference, seed: int, long: bool) -> tuple[Noise, ...]:
         """Runs each call eager, of long calls one, with nudged values.  Returns how far that moves the results."""

@@ -120,6 +120,11 @@ class Original:
             again = pool.submit(second.ask, CallRuns.eager, {})
             self.run = first.ask(CallRuns.reference, self.reference.path)
             again.result()
+        if self.run.outside:
+            # Files and the like show what a process did if no other one runs.
+            workers.wait_ahead()
+            self.run = first.ask(CallRuns.reference, self.reference.path)
+            second.ask(CallRuns.eager, {})
         self.is_long = self.run.first_seconds > LONG
         if problems:
             self.unrepeatable = problems[0]
@@ -287,7 +292,12 @@ def running_original(workers: Workers, ahead: Candidate | None = None) -> Iterat
         second = stack.enter_context(workers.start(UNCHANGED, first))
         about = first.ready()
         require_calls(about)
-        second.ready()
+        its = second.ready()
+        if its.error != about.error or other_calls(its, about):
+            # Both may have made the same file: no two programs run at once.
+            ahead = None
+            second = stack.enter_context(workers.start(UNCHANGED, first))
+            second.ready()
         if "cuda" not in about.devices:
             workers.server.check_compiler()
         # A GPU may not have the memory for one more.
@@ -296,8 +306,6 @@ def running_original(workers: Workers, ahead: Candidate | None = None) -> Iterat
             probes = one is not ahead
             workers.ahead.append((one, probes, stack.enter_context(workers.start(one, probes=probes))))
         original = Original(workers, first, second, about, stack)
-        for *_, worker in workers.ahead:
-            with contextlib.suppress(WorkerError):
-                # It takes no core from what is compiled next.
-                worker.ready()
+        # They take no core from what is compiled next.
+        workers.wait_ahead()
         yield original

@@ -149,6 +149,12 @@ class Workers:
         self._folder = folder
         self._numbers = itertools.count(1)
 
+    def wait_ahead(self) -> None:
+        """Waits until the programs that were started in advance have stopped."""
+        for *_, worker in self.ahead:
+            with contextlib.suppress(WorkerError):
+                worker.ready()
+
     def start(
         self,
         candidate: Candidate,
