@@ -140,7 +140,8 @@ def _own_remedies(group: Sequence[Recompile], changes: Sequence[ValueChange]) ->
     is_open = change.kind is ChangeKind.NUMBER and change.holder is Holder.ARGUMENT and first.unrolled is None
     if first.how.dynamic == "False" and (is_open or change.kind is ChangeKind.SIZE):
         names = ["dynamic-false", *["recompile_limit"][: first.hit_limit], *["one-size"][is_open:]]
-        return tuple(remedy(name, what="versions", number="N") for name in names)
+        names += [name] if (name := _name(first, changes, once=len(group) == 1)) == "tensor-number" else []
+        return tuple(remedy(one, **_facts(first, change), what="versions", number="N") for one in names)
     if change.kind is ChangeKind.SIZE:
         return _of_sizes(group, changes)
     if change.kind is ChangeKind.FREED and first.how.calls > 1:
