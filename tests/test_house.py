@@ -30,7 +30,7 @@ ROOMS = {
     "check": Room(STATIC, 10996, 40),
     "fix": Room(f"{STATIC} check", 6952, 36),
     "recording": Room(STATIC, 8066, 30),
-    "explanation": Room(f"{STATIC} check recording", 5919, 21),
+    "explanation": Room(f"{STATIC} check recording", 5920, 21),
     "survey": Room(f"{STATIC} check recording explanation", 1617, 8),
     "prove": Room(f"{STATIC} check fix recording explanation", 10727, 32),
     "report": Room(f"{STATIC} check fix recording explanation survey prove", 5376, 31),
