@@ -182,15 +182,20 @@ def _on_fixed_cores() -> Iterator[None]:
     cores = sorted(os.sched_getaffinity(0))
     # Other measurements, which other jobs run, have other cores.
     first = 2 * os.getpgrp()
-    names = {task.name: (task / "comm").read_text() for task in Path("/proc/self/task").iterdir()}
-    threads = [0, *(int(task) for task, name in names.items() if name.startswith("pt_autograd"))]
+    threads = [0]
+    for task in Path("/proc/self/task").iterdir():
+        # Another thread may end meanwhile.
+        with contextlib.suppress(OSError):
+            threads += [int(task.name)] if (task / "comm").read_text().startswith("pt_autograd") else []
     try:
         for at, thread in enumerate(threads):
-            os.sched_setaffinity(thread, {cores[(first + at) % len(cores)]})
+            with contextlib.suppress(OSError):
+                os.sched_setaffinity(thread, {cores[(first + at) % len(cores)]})
         yield
     finally:
         for thread in threads:
-            os.sched_setaffinity(thread, cores)
+            with contextlib.suppress(OSError):
+                os.sched_setaffinity(thread, cores)
 
 
 def _kept_by_graphs() -> int:
