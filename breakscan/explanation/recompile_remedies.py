@@ -92,8 +92,8 @@ def recompile_remedies(group: Sequence[Recompile]) -> Remedies:
     if owner in (None, "torch") or not is_held:
         return remedies
     # The user does not write what the library's functions and objects hold.
-    left_out = (RemedyKind.EDIT, RemedyKind.CONSTRUCT, "fixed-size")
-    kept = tuple(one for one in remedies if one.kind not in left_out and one.name not in left_out)
+    left_out = (RemedyKind.EDIT, RemedyKind.CONSTRUCT)
+    kept = tuple(one for one in remedies if one.kind not in left_out and one.name != "fixed-size")
     return kept or _not_the_users(owner, group)
 
 
@@ -139,7 +139,8 @@ def _own_remedies(group: Sequence[Recompile], changes: Sequence[ValueChange]) ->
         return (remedy("own-version", subject=functions[0]),)
     is_open = change.kind is ChangeKind.NUMBER and change.holder is Holder.ARGUMENT and first.unrolled is None
     if first.how.dynamic == "False" and (is_open or change.kind is ChangeKind.SIZE):
-        names = ["dynamic-false", *["recompile_limit"][: first.hit_limit], *["one-size"][is_open:]]
+        limit = ["recompile_limit"] if first.hit_limit else []
+        names = ["dynamic-false", *limit, *([] if is_open else ["one-size"])]
         names += [name] if (name := _name(first, changes, once=len(group) == 1)) == "tensor-number" else []
         return tuple(remedy(one, **_facts(first, change), what="versions", number="N") for one in names)
     if change.kind is ChangeKind.SIZE:
