@@ -6,12 +6,21 @@ printed line and a log record are safe to skip if their arguments have no side e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import libcst as cst
 
 from breakscan.fix.result import Effect, differs
-from breakscan.fix.support.checks import and_not_compiling, block_of, breaking, is_caught, not_compiling
+from breakscan.fix.support.checks import (
+    and_not_compiling,
+    block_of,
+    breaking,
+    is_caught,
+    not_compiling,
+    reason_in,
+    reported,
+    skipped,
+)
 from breakscan.fix.support.context import Declined, Edit, OtherForm, Replacement, RewriteContext, Statement
 from breakscan.fix.support.purity import is_line_or_record, is_reporting, why_missed, why_shown
 
@@ -33,46 +42,33 @@ def rewrite(context: RewriteContext) -> Edit:
         raise Declined(f"the result of `{call}` is used, or the call shares its line")
     run = _neighbours(context, line)
     for one in run:
-        if (reason := _reason_in(context, one, why_missed)) is not None:
+        if (reason := reason_in(context, one, why_missed)) is not None:
             raise Declined(f"compiled code would skip it, and {reason}")
     if len(run) == 1 and breaking(context, (block := block_of(context, line))[:-1]) is not None:
         run = block
     test = _skipped_test(context, run)
     reasons = [why_shown(context, test)] if test is not None else []
-    reasons += [_reason_in(context, one, why_shown) for one in run]
-    differences = [differs(f"{one}, and compiled code skips it", Effect.STATE) for one in reasons if one][:1]
+    reasons += [reason_in(context, one, why_shown) for one in run]
+    differences = skipped(reasons)
     if differences or is_caught(context, run[0]) or not all(_prints_or_logs(context, one) for one in run):
         differences.insert(0, _SILENT)
     return Edit(_under_guard(context, run), differences)
 
 
-def _reason_in(
-    context: RewriteContext, line: cst.CSTNode, why: Callable[[RewriteContext, cst.CSTNode], str | None]
-) -> str | None:
-    """The first reason that ``why`` has for an argument of the calls in a line."""
-    args = [arg for call in _values(line) if isinstance(call, cst.Call) for arg in call.args]
-    return next(filter(None, (why(context, arg) for arg in args)), None)
-
-
 def _is_plain(context: RewriteContext, statement: cst.CSTNode) -> bool:
-    return _prints_or_logs(context, statement) and _reason_in(context, statement, why_shown) is None
+    return _prints_or_logs(context, statement) and reason_in(context, statement, why_shown) is None
 
 
 def _prints_or_logs(context: RewriteContext, statement: cst.CSTNode) -> bool:
     """True if a statement only prints lines to the console or makes log records."""
-    return _reports(context, statement) and all(is_line_or_record(context, one) for one in _values(statement))
+    return _reports(context, statement) and all(is_line_or_record(context, one) for one in reported(statement))
 
 
 def _reports(context: RewriteContext, statement: cst.CSTNode) -> bool:
     is_line = isinstance(statement, cst.SimpleStatementLine) and all(
         isinstance(one, cst.Expr) for one in statement.body
     )
-    return is_line and all(is_reporting(context, one) for one in _values(statement))
-
-
-def _values(statement: cst.CSTNode) -> list[cst.BaseExpression]:
-    """The expressions that are statements of their own in a line."""
-    return [one.value for one in getattr(statement, "body", ()) if isinstance(one, cst.Expr)]
+    return is_line and all(is_reporting(context, one) for one in reported(statement))
 
 
 def _neighbours(context: RewriteContext, line: cst.SimpleStatementLine) -> list[Statement]:
@@ -83,7 +79,7 @@ def _neighbours(context: RewriteContext, line: cst.SimpleStatementLine) -> list[
     is_plain = _is_plain(context, line)
 
     def joins(one: cst.BaseStatement) -> bool:
-        may_be_skipped = _reports(context, one) and _reason_in(context, one, why_missed) is None
+        may_be_skipped = _reports(context, one) and reason_in(context, one, why_missed) is None
         return may_be_skipped and _is_plain(context, one) is is_plain
 
     while first > 0 and joins(body[first - 1]):

@@ -15,7 +15,7 @@ from breakscan.fix.result import Effect, differs
 from breakscan.fix.support import build
 from breakscan.fix.support import matchers as m
 from breakscan.fix.support.assignments import is_needed_outside
-from breakscan.fix.support.checks import and_not_compiling, is_caught
+from breakscan.fix.support.checks import and_not_compiling, is_caught, reason_in, skipped
 from breakscan.fix.support.context import Declined, Edit, NotKnown, OtherForm, Replacement, RewriteContext
 from breakscan.fix.support.operators import operator_of, poles, what_costs, written_number
 from breakscan.fix.support.purity import is_line_or_record, refuse_breaks_in, why_may_raise, why_not_pure, why_shown
@@ -174,10 +174,8 @@ class _Branch:
             made = self._in_place_of_node([*kept, self._chosen_return(self.arms)])
         else:
             made = self._early_return()
-        args = [arg for line in self.arms[0].side.reported for arg in findall(line, m.Arg())]
-        reasons = filter(None, (why_shown(self.context, arg) for arg in args))
-        skipped = [differs(f"{one}, and compiled code skips it", Effect.STATE) for one in reasons][:1]
-        return Edit(made, [BOTH_COMPUTED, A_NEW_TENSOR, *skipped])
+        reasons = (reason_in(self.context, line, why_shown) for line in self.arms[0].side.reported)
+        return Edit(made, [BOTH_COMPUTED, A_NEW_TENSOR, *skipped(reasons)])
 
     def _early_return(self) -> Mapping[cst.CSTNode, Replacement]:
         self._no_static()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import libcst as cst
 
+from breakscan.fix.result import Difference, Effect, differs
 from breakscan.fix.support import matchers as m
 from breakscan.fix.support.assignments import is_needed_outside
 from breakscan.fix.support.build import copied, operand_of_and
@@ -109,3 +110,24 @@ def and_not_compiling(context: RewriteContext, test: cst.BaseExpression, first: 
     if not first:
         return cst.BooleanOperation(kept, cst.And(), made)
     return cst.BooleanOperation(made, cst.And(), kept)
+
+
+# -- what compiled code does not print or log -------------------------------------------------------------------------
+
+
+def reported(statement: cst.CSTNode) -> list[cst.BaseExpression]:
+    """The expressions that are statements of their own in a line."""
+    return [one.value for one in getattr(statement, "body", ()) if isinstance(one, cst.Expr)]
+
+
+def reason_in(
+    context: RewriteContext, line: cst.CSTNode, why: Callable[[RewriteContext, cst.CSTNode], str | None]
+) -> str | None:
+    """The first reason that ``why`` has for an argument of the calls in a line."""
+    args = [arg for call in reported(line) if isinstance(call, cst.Call) for arg in call.args]
+    return next(filter(None, (why(context, arg) for arg in args)), None)
+
+
+def skipped(reasons: Iterable[str | None]) -> list[Difference]:
+    """The difference that compiled code skips what has side effects for the first of the reasons, if there is one."""
+    return [differs(f"{one}, and compiled code skips it", Effect.STATE) for one in reasons if one][:1]
