@@ -139,8 +139,8 @@ def _own_remedies(group: Sequence[Recompile], changes: Sequence[ValueChange]) ->
         return (remedy("own-version", subject=functions[0]),)
     is_open = change.kind is ChangeKind.NUMBER and change.holder is Holder.ARGUMENT and first.unrolled is None
     if first.how.dynamic == "False" and (is_open or change.kind is ChangeKind.SIZE):
-        limit = ["recompile_limit"] if first.hit_limit else []
-        names = ["dynamic-false", *limit, *([] if is_open else ["one-size"])]
+        at_limit = ["recompile_limit"] if first.hit_limit else []
+        names = ["dynamic-false", *at_limit, *([] if is_open else ["one-size"])]
         names += [name] if (name := _name(first, changes, once=len(group) == 1)) == "tensor-number" else []
         return tuple(remedy(one, **_facts(first, change), what="versions", number="N") for one in names)
     if change.kind is ChangeKind.SIZE:
