@@ -102,7 +102,8 @@ def require_calls(about: Description) -> None:
     if about.callables:
         return
     if error:
-        raise NothingToMeasure(f"the program failed before it called anything compiled: {error}")
+        why = "`breakscan explain` shows where and why"
+        raise NothingToMeasure(f"the program failed before it called anything compiled: {error}; {why}")
     if about.not_called:
         names = ", ".join(about.not_called)
         raise NothingToMeasure(f"the program called nothing that it had compiled ({names} was never called)")

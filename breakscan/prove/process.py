@@ -106,7 +106,9 @@ class WorkerProcess:
             self._error = None if left.code in (None, 0) else f"it ended with exit status {left.code}"
         except BaseException as raised:
             traceback.print_exc()
-            self._error = f"{type(raised).__qualname__}: {raised}"[:500]
+            # What torch adds in further lines is for its developers.
+            text = str(raised).strip().partition("\n")[0]
+            self._error = f"{type(raised).__qualname__}: {text}"[:500]
             if self._capture.failed and self._capture.failed[1] is raised:
                 self._failed_in = self._capture.failed[0]
         if not self._served:

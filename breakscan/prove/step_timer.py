@@ -99,10 +99,14 @@ class StepTimer:
             longest = max(map(len, rows))
             calls = [[row[at % len(row)] for row in rows] for at in range(longest)]
             self._steps[kind] = [row[0] if len(row) == 1 else functools.partial(_run_all, row) for row in calls]
-        self._first[kind] = self.block(len(self._steps[kind]), kind)
+        self._first[kind] = self._block(len(self._steps[kind]), kind)
 
     def block(self, calls: int, kind: StepKind) -> BlockTime:
         """Times a block of about so many steps: whole cycles, as the calls of a cycle may differ."""
+        with _on_fixed_cores() if cuda_in_use() else contextlib.nullcontext():
+            return self._block(calls, kind)
+
+    def _block(self, calls: int, kind: StepKind) -> BlockTime:
         cycle = self._steps[kind]
         for captured in self._callables:
             put_values_back(captured)
@@ -116,8 +120,6 @@ class StepTimer:
                 stack.enter_context(modes[0].set())
             if kind is StepKind.EAGER:
                 stack.enter_context(eager_stance())
-            if cuda_in_use():
-                stack.enter_context(_on_fixed_cores())
             compiles = stack.enter_context(CompileClock())
 
             def run_cycles(count: int) -> None:
@@ -163,7 +165,8 @@ class StepTimer:
         seconds = 0.0
         calm = 0
         while calm < 2 and time.monotonic() - began < MOST_WARMUP:
-            block = self._first.pop(kind, None) or self.block(size, kind)
+            # Threads that start in a block, such as those of the compiler, have all cores.
+            block = self._first.pop(kind, None) or self._block(size, kind)
             if block.seconds > SETTLED and not block.compiles:
                 return block.seconds
             near = abs(block.seconds - seconds) < 0.1 * seconds or time.monotonic() - began > 2 * SETTLED

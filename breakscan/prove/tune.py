@@ -223,8 +223,8 @@ class _Tune:
                 self.say("trying", plan.names)
                 with contextlib.suppress(WorkerError, OutOfTime):
                     self._run(plan.texts, RunRequest(seconds=self.longest))
-                    return WorkerError(f"{error.splitlines()[0]}; it runs to its end with {', '.join(plan.names)}")
-        return WorkerError(error)
+                    return WorkerError(f"{error}; it runs to its end with {', '.join(plan.names)}")
+        return WorkerError(f"the program fails: {error}; `breakscan explain` shows where and why")
 
     def _baseline(self) -> None:
         """Runs the program as it is, without the compiler, and with graphs that Inductor does not compile."""
@@ -559,7 +559,11 @@ class _Tune:
         turns = None if refusal else self._in_turns(made)
         refusal = refusal or self._slowness(made, turns)
         if refusal is None:
-            self.chosen, self.result = made, self._result(made, turns, proof, is_varied)
+            self.result = self._result(made, turns, proof, is_varied)
+            if turns is not None and turns.ratio is not None and self.question.goal is Goal.STEP:
+                # What comes next is weighed against what many runs say.
+                made = replace(made, ratio=turns.ratio.median, steps=turns.ratio)
+            self.best = self.chosen = made
             return True
         ratio = turns.ratio if turns is not None else None
         self.tried.append(Trial(made.names, made.kind, *refusal, made.run.figures(self.loop), ratio))
