@@ -4,10 +4,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from breakscan.api import Recording, Report, explain, record
+    from breakscan.api import Recording, Report, explain, record, watch
 
 __version__ = "0.1.0"
-__all__ = ["Recording", "Report", "__version__", "explain", "record"]
+__all__ = ["Recording", "Report", "__version__", "explain", "record", "watch"]
 
 
 def __getattr__(name: str) -> "Any":

@@ -12,6 +12,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import functools
 import html
@@ -23,7 +24,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,13 +35,16 @@ from breakscan.explanation.frames import UncompiledFrame
 from breakscan.explanation.from_processes import explain_processes
 from breakscan.explanation.graphs import Graph
 from breakscan.explanation.recompiles import Recompile
+from breakscan.model.problem import ProblemKind
 from breakscan.model.torch_versions import SUPPORTED, is_too_old
 from breakscan.recording.bootstrap.import_watch import ImportWatch
 from breakscan.recording.hooks.targets import MODULES, is_compiled
+from breakscan.recording.launch import number_in
 from breakscan.recording.recorder import Recorder
 from breakscan.recording.recording import read_recording
-from breakscan.recording.records import Record
+from breakscan.recording.records import BreakSeen, CompileTimed, FrameEnded, Record
 from breakscan.report.explain import ExplainReport
+from breakscan.report.explain.assertion_message import block_of
 from breakscan.report.explain.summary import headline
 from breakscan.report.formats import EXPLAIN
 from breakscan.rulebook.config import load_settings
@@ -54,6 +58,12 @@ _STYLE = re.compile(r"\x1b\[[0-9;]*m|\x1b\]8;[^\x1b]*\x1b\\")
 _lock = threading.Lock()
 _active: list[Recording] = []
 """From the outermost to the innermost; all of one thread."""
+_watches: list[_Watch] = []
+"""That of this process, if it is watched."""
+_WATCH_PAUSE = 0.3
+"""Seconds."""
+_WATCH_SHARE = 0.1
+"""The most of the time that reporting takes while the program runs."""
 
 
 class Report:
@@ -181,6 +191,76 @@ def record(*, keep_going: bool = False) -> Recording:
     Raises RuntimeError if torch is too old, or if another thread is recording.
     """
     return Recording(keep_going=keep_going)
+
+
+def watch() -> None:
+    """Prints each break and recompile of this process on standard error, soon after it happens, with what to do about
+    it; nothing where there is none.  Of the ranks of a job, the first one prints.  Calls after the first do nothing.
+
+    Raises RuntimeError if torch is too old.
+    """
+    if not _watches and not number_in(os.environ, "RANK"):
+        _watches.append(_Watch())
+
+
+class _Watch:
+    """A recording in memory, of which a thread reports what is new."""
+
+    def __init__(self) -> None:
+        _import_compiler()
+        self._records: list[Record] = []
+        self._process = os.getpid()
+        self._counts: dict[Hashable, int] = {}
+        """How often each problem had come when it was printed."""
+        self._news = threading.Event()
+        self._show = functools.partial(_shown, folder=os.getcwd())
+        self._reporting = threading.Lock()
+        # Counting calls would cost each of them some microseconds.
+        recorder = Recorder(self, runs=False)
+        recorder.__enter__()
+        imports = ImportWatch()
+        for name in MODULES:
+            imports.after(name, lambda module: recorder.loaded(module.__name__))
+        threading.Thread(target=self._follow, name="breakscan.watch", daemon=True).start()
+        atexit.register(self._report)
+
+    def write(self, record: Record) -> None:
+        """Takes a record; a process that was forked from this one is not watched."""
+        if os.getpid() == self._process:
+            self._records.append(record)
+            if isinstance(record, CompileTimed | FrameEnded | BreakSeen):
+                self._news.set()
+
+    def close(self) -> None:
+        """It ends with the process."""
+
+    def _follow(self) -> None:
+        while self._news.wait():
+            # What belongs together comes within moments.
+            time.sleep(_WATCH_PAUSE)
+            self._news.clear()
+            began = time.perf_counter()
+            self._report()
+            time.sleep((time.perf_counter() - began) / _WATCH_SHARE)
+
+    def _report(self) -> None:
+        """Prints the problems that are new, and changes that have caused twice as many recompiles as when they were
+        printed."""
+        if os.getpid() != self._process:
+            return
+        # What goes wrong in here does not reach the program.
+        with self._reporting, contextlib.suppress(Exception):
+            library, files = _library(os.getcwd()), SourceFiles.trusted()
+            records = [list(self._records)]
+            for problem in explain_processes(records, rules=library, show=self._show, files=files).problems:
+                recompiles = problem.kind is ProblemKind.RECOMPILES
+                if problem.verdict is None or not (recompiles or problem.counts_as_break):
+                    continue
+                key = problem.kind, problem.site, problem.id
+                before = self._counts.get(key, 0)
+                if not before or (recompiles and problem.count >= 2 * before):
+                    self._counts[key] = problem.count
+                    print(f"breakscan: {block_of(problem, advises=not before)}", file=sys.stderr, flush=True)
 
 
 def explain(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Report:

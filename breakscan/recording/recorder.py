@@ -32,7 +32,7 @@ from breakscan.recording.hooks.targets import (
 from breakscan.recording.hooks.trace import TraceHook
 from breakscan.recording.hooks.values import ValueHook
 from breakscan.recording.launch import number_in
-from breakscan.recording.recording import RecordingWriter
+from breakscan.recording.recording import RecordingWriter, RecordWriter
 from breakscan.recording.records import CompileAsked, ProcessStarted, Record
 
 HOOKS: tuple[type[Hook], ...] = (
@@ -46,14 +46,16 @@ SWITCHES = ("TORCHDYNAMO_DISABLE", "TORCH_COMPILE_DISABLE")
 
 
 class Recorder:
-    """Hooks into torch while it is entered, and writes what it sees into a folder.
+    """Hooks into torch while it is entered, and writes what it sees into a folder, or where ``to`` says.
 
     Nothing that goes wrong in here reaches the user's program.  Where it is to keep the program going,
     ``fullgraph=True`` is set aside.  ``runs`` says that calls of what is compiled are counted and timed, too.
     """
 
-    def __init__(self, folder: Path, *, keep_going: bool = False, profile: bool = False, runs: bool = True) -> None:
-        self._writer = RecordingWriter(folder)
+    def __init__(
+        self, to: Path | RecordWriter, *, keep_going: bool = False, profile: bool = False, runs: bool = True
+    ) -> None:
+        self._writer = RecordingWriter(to) if isinstance(to, Path) else to
         self._hooks = Hooks(HOOKS, self._writer.write)
         wanted = {FullgraphHook: keep_going, ProfileHook: profile, RunHook: runs}
         self._left_out = [hook for hook, is_wanted in wanted.items() if not is_wanted]

@@ -14,7 +14,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from breakscan.model.dataclass_json import decoder, encode
 from breakscan.model.words import counted
@@ -35,6 +35,16 @@ TORCH_IMPORTED = "torch-imported"
 """Name of the empty file that says that the program imported torch, whether or not it compiled anything."""
 CUT = "cut-"
 """Begins the name of the empty file that says that a record could not be written; the number of the error ends it."""
+
+
+class RecordWriter(Protocol):
+    """Takes records as they come, in the process and the thread of what they are about."""
+
+    def write(self, record: Record, /) -> None:
+        """Takes a record."""
+
+    def close(self) -> None:
+        """Takes no more."""
 
 
 class RecordingWriter:

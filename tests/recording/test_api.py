@@ -1,5 +1,6 @@
 """``breakscan.record`` and ``breakscan.explain``: what they tell, and that they leave everything as it was."""
 
+import os
 import random
 import subprocess
 import sys
@@ -267,3 +268,45 @@ def test_importing_breakscan_imports_nothing_else() -> None:
     code = "import sys; known = set(sys.modules); import breakscan; print(sorted(set(sys.modules) - known))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "['breakscan']\n"
+
+
+WATCHED = """
+import torch, breakscan
+breakscan.watch()
+breakscan.watch()
+def step(x, n):
+    y = x * n
+    {break_}
+    return y + 1
+compiled = torch.compile(step, backend="eager")
+for n in {numbers}:
+    print(compiled(torch.ones(2), n).sum())
+"""
+
+
+class TestWatch:
+    def watched(self, tmp_path: Path, break_: str, numbers: str, **environment: str) -> tuple[str, list[str]]:
+        (tmp_path / "train.py").write_text(WATCHED.format(break_=break_, numbers=numbers))
+        done = subprocess.run(
+            [sys.executable, "train.py"],
+            cwd=tmp_path,
+            env=os.environ | environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return done.stdout, [line for line in done.stderr.splitlines() if line.startswith("breakscan:")]
+
+    def test_it_prints_each_problem(self, tmp_path: Path) -> None:
+        printed, said = self.watched(tmp_path, "torch._dynamo.graph_break()", "(1.5, 2.5)")
+        assert printed == "tensor(5.)\ntensor(7.)\n"
+        assert sorted(line.split()[1] for line in said) == ["train.py:6:9", "train.py:7:5"]
+        assert sum("recompiled 1×" in line for line in said) == 1
+
+    def test_nothing_is_printed_where_all_is_well(self, tmp_path: Path) -> None:
+        assert self.watched(tmp_path, "pass", "(2, 2)") == ("tensor(6.)\n" * 2, [])
+
+    def test_of_several_ranks_the_first_prints(self, tmp_path: Path) -> None:
+        break_ = "torch._dynamo.graph_break()"
+        assert len(self.watched(tmp_path, break_, "(2,)", RANK="0")[1]) == 1
+        assert self.watched(tmp_path, break_, "(2,)", RANK="1")[1] == []

@@ -21,14 +21,14 @@ def objections(explanation: Explanation, breaks: int, recompiles: int | None) ->
     if len(sites) > breaks or any(site.verdict is Verdict.RAISES for site in sites):
         allowed = f", {breaks} allowed" if breaks else ""
         found.append(f"{counted(len(sites), 'site breaks', 'sites break')} the graph{allowed}:")
-        found += map(_block_of, sites)
+        found += map(block_of, sites)
     problems = [problem for problem in explanation.problems if problem.verdict is not None]
-    found += [_block_of(one) for one in problems if one.is_lost and one.counts_as_break]
-    found += [_block_of(one) for one in problems if one.kind is ProblemKind.EAGER_CALLS and one.cause is None]
+    found += [block_of(one) for one in problems if one.is_lost and one.counts_as_break]
+    found += [block_of(one) for one in problems if one.kind is ProblemKind.EAGER_CALLS and one.cause is None]
     if recompiles is not None and len(explanation.recompiles) > recompiles:
         allowed = f", {recompiles} allowed" if recompiles else ""
         found.append(f"{counted(len(explanation.recompiles), 'recompile')}{allowed}:")
-        found += [_block_of(one) for one in problems if one.kind is ProblemKind.RECOMPILES]
+        found += [block_of(one) for one in problems if one.kind is ProblemKind.RECOMPILES]
     if not found and not explanation.graphs:
         reasons = [f"{frame.function}: {frame.reason}" for frame in explanation.frames]
         found.append(_block("Nothing was compiled.", *map(sentence, reasons)))
@@ -45,14 +45,15 @@ def _breaks(explanation: Explanation) -> list[Problem]:
     return [one for one in explanation.problems if one.kind is ProblemKind.BREAK and one.counts_as_break]
 
 
-def _block_of(problem: Problem) -> str:
+def block_of(problem: Problem, advises: bool = True) -> str:
+    """A problem in a few lines: where and what, the code, why, and what to do."""
     is_break = problem.kind is ProblemKind.BREAK
     callers = [] if is_break else [f"Called from {place(caller)}" for caller in problem.called_from]
     return _block(
         _head(problem),
         (problem.code or "") if problem.kind in (ProblemKind.BREAK, ProblemKind.FAILURE) else "",
         sentences(problem.why if problem.kind is ProblemKind.RECOMPILES else f"Why: {problem.why}", *callers),
-        f"Instead: {sentence(problem.advice)}" if problem.advice else "",
+        f"Instead: {sentence(problem.advice)}" if problem.advice and advises else "",
     )
 
 
@@ -61,11 +62,10 @@ def _head(problem: Problem) -> str:
     parts = [position(problem.site)]
     if problem.kind in (ProblemKind.FUNCTION, ProblemKind.FAILURE, ProblemKind.EAGER_CALLS):
         parts = [place(problem.site), f"{problem.function} {problem.what}"]
-    elif problem.kind is ProblemKind.RECOMPILES:
-        parts.append(problem.rule_words)
     else:
+        what = f"{problem.kind.words} {problem.times}" if problem.kind is ProblemKind.RECOMPILES else problem.what
         inside = f"in {problem.function}" if problem.function else ""
-        parts += [problem.what, problem.rule_words or problem.name, inside]
+        parts += [what, problem.rule_words or problem.name, inside]
     return "  ".join(filter(None, parts))
 
 
