@@ -221,8 +221,12 @@ class _Watch:
         imports = ImportWatch()
         for name in MODULES:
             imports.after(name, lambda module: recorder.loaded(module.__name__))
-        threading.Thread(target=self._follow, name="breakscan.watch", daemon=True).start()
-        atexit.register(self._report)
+        if (shell := _shell()) is not None:
+            # What a thread prints is shown at the cell that has started it.
+            shell.events.register("post_run_cell", lambda _: self._report())
+        else:
+            threading.Thread(target=self._follow, name="breakscan.watch", daemon=True).start()
+            atexit.register(self._report)
 
     def write(self, record: Record) -> None:
         """Takes a record; a process that was forked from this one is not watched."""
@@ -358,10 +362,14 @@ def _shown(path: str, folder: str) -> str:
 
 def cell_numbers() -> dict[str, int]:
     """The files of cells, each with the cell's number; empty where no IPython runs."""
-    ipython: Any = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if hasattr(ipython, "get_ipython") else None
-    numbers: dict[str, int] = getattr(getattr(shell, "compile", None), "_filename_map", {})
+    numbers: dict[str, int] = getattr(getattr(_shell(), "compile", None), "_filename_map", {})
     return numbers
+
+
+def _shell() -> Any:
+    """The IPython that runs in this process, or None."""
+    ipython: Any = sys.modules.get("IPython")
+    return ipython.get_ipython() if hasattr(ipython, "get_ipython") else None
 
 
 def _import_compiler() -> None:

@@ -96,3 +96,10 @@ def test_a_kernel_shows_the_page_and_fails_where_the_cell_fails(tmp_path: Path) 
     # What the cell before has compiled is not compiled again; this cell's own function is.
     assert "In[4]:4:25  splits the graph  BRK401 print  in <lambda>" in printed
     assert "\x1b" not in printed
+
+
+def test_a_watched_notebook_says_after_each_cell_what_broke(tmp_path: Path) -> None:
+    call = 'torch.compile(f, backend="eager")(torch.ones(3))'
+    _, first, second, _ = run_cells(tmp_path, "import breakscan\nbreakscan.watch()", call, "f(torch.ones(3))")
+    assert first["err"].startswith("breakscan: In[2]:4:5  splits the graph  BRK401 print  in f")
+    assert second["err"] == ""

@@ -102,7 +102,8 @@ def test_compiled():
         "   Why: a graph cannot write to the console, "
     ) in output
     assert "after it.\n   Instead: guard it: if not torch.compiler.is_compiling(): " in output
-    assert "sized is not compiled as it should be:\n1 recompile:\ntest_it.py:12:11  recompiled 1×  BRK711 changing-size  in sized\n" in output
+    assert "sized is not compiled as it should be:\n1 recompile:\n" in output
+    assert "test_it.py:12:11  recompiled 1×  BRK711 changing-size  in sized\n" in output
     assert "x.shape[0] was 3, then 4. Called from test_it.py:" in output
     assert "Linear is not compiled as it should be:\n1 recompile:" in output
     assert "test_it.py:9:5  raises  BRK401 print  in bad" in output
