@@ -29,15 +29,15 @@ ROOMS = {
     "rulebook": Room("model source", 2451, 12),
     "check": Room(STATIC, 10996, 40),
     "fix": Room(f"{STATIC} check", 6968, 36),
-    "recording": Room(STATIC, 8066, 30),
+    "recording": Room(STATIC, 8078, 30),
     "explanation": Room(f"{STATIC} check recording", 5921, 21),
     "survey": Room(f"{STATIC} check recording explanation", 1617, 8),
-    "prove": Room(f"{STATIC} check fix recording explanation", 10732, 32),
+    "prove": Room(f"{STATIC} check fix recording explanation", 10742, 32),
     "report": Room(f"{STATIC} check fix recording explanation survey prove", 5376, 31),
     "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 1251, 10),
     "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 2609, 25),
     # api.py, notebook.py, pytest_plugin.py, __main__.py
-    "": Room(f"{STATIC} check fix recording explanation survey prove report serve cli", 607, 5),
+    "": Room(f"{STATIC} check fix recording explanation survey prove report serve cli", 695, 5),
 }
 INSIDE = {
     "check": ("project", "interpreter", "compile_uses", "pipeline"),
