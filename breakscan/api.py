@@ -211,7 +211,7 @@ class _Watch:
         self._records: list[Record] = []
         self._process = os.getpid()
         self._counts: dict[Hashable, int] = {}
-        """How often each problem had come when it was printed."""
+        """The number of times that each problem had come when it was printed."""
         self._news = threading.Event()
         self._show = functools.partial(_shown, folder=os.getcwd())
         self._reporting = threading.Lock()
