@@ -22,7 +22,7 @@ from breakscan.check.baseline import (
     read_baseline,
 )
 from breakscan.cli.committed_file import CommittedFile, read_file
-from breakscan.cli.options import option
+from breakscan.cli.options import KNOWN, option
 from breakscan.model.findings import Finding
 from breakscan.model.words import counted
 from breakscan.report.findings import MODE_WORDS
@@ -103,16 +103,17 @@ class BaselineOptions:
 
     baseline: Path | None = option(
         "--baseline",
+        section=KNOWN,
         type=click.Path(path_type=Path, dir_okay=False),
         metavar="FILE",
         help="Report only findings that this file does not allow, and remove those that are gone from it.",
     )
     locked: bool = option(
-        "--locked", is_flag=True, help="Exit with 1 if the baseline would change, and do not change it."
+        "--locked", section=KNOWN, is_flag=True, help="Exit with 1 if the baseline would change, and do not change it."
     )
-    baseline_add: bool = option("--baseline-add", is_flag=True, help="Add new findings to the baseline.")
+    baseline_add: bool = option("--baseline-add", section=KNOWN, is_flag=True, help="Add new findings to the baseline.")
     no_baseline: bool = option(
-        "--no-baseline", is_flag=True, help="Report also what the baseline of the configuration allows."
+        "--no-baseline", section=KNOWN, is_flag=True, help="Report also what the baseline of the configuration allows."
     )
 
     def read(self, files: Iterable[Path], settings: FileSettings, *, off: bool = False) -> Baselining | None:

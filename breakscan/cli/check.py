@@ -17,9 +17,28 @@ from click.core import ParameterSource
 
 from breakscan.check.baseline import BaselineComparison, CheckedPaths, checked_lines
 from breakscan.cli.baseline import BaselineOptions
-from breakscan.cli.options import argument, declared, format_option, group, list_option, option, output_option
+from breakscan.cli.options import (
+    CHECKED,
+    KNOWN,
+    REPORTED,
+    SectionedCommand,
+    argument,
+    declared,
+    format_option,
+    group,
+    list_option,
+    option,
+    output_option,
+)
 from breakscan.cli.output import ProgressBar, is_read_on_terminal, report_stream
-from breakscan.cli.selection import Selection, recording_option, settings_at, warn_of_no_files, with_recordings
+from breakscan.cli.selection import (
+    Selection,
+    quiet_option,
+    recording_option,
+    settings_at,
+    warn_of_no_files,
+    with_recordings,
+)
 from breakscan.model.findings import CheckResult, Finding, Severity, SourceError
 from breakscan.model.words import counted
 from breakscan.report.check import CheckReport, region_lines, summary_line
@@ -44,13 +63,17 @@ class _Options:
     """The options of ``check`` alone, as they were given."""
 
     stdin_filename: str | None = option(
-        "--stdin-filename", metavar="NAME", help="Name of the file that is read from standard input (-)."
+        "--stdin-filename",
+        section=CHECKED,
+        metavar="NAME",
+        help="Name of the file that is read from standard input (-).",
     )
     add_ignore: str | None = option(
-        "--add-ignore", metavar="REASON", help="Suppress each finding by a comment with this reason."
+        "--add-ignore", section=KNOWN, metavar="REASON", help="Suppress each finding by a comment with this reason."
     )
     warn_unused_ignores: bool = option(
         "--warn-unused-ignores",
+        section=KNOWN,
         is_flag=True,
         help="Report suppression comments that are not needed.  PATHS must be the whole project.",
     )
@@ -58,10 +81,15 @@ class _Options:
         "--fail-on",
         "Exit with 1 only for these: rules (BRK101, BRK2, a name), or a severity and those above it (error, "
         "warning, info).",
+        REPORTED,
     )
-    show_regions: bool = option("--show-regions", is_flag=True, help="List what counts as compiled, and from where.")
-    exit_zero: bool = option("--exit-zero", is_flag=True, help="Exit with 0 even if there are findings.")
-    quiet: bool = option("-q", "--quiet", is_flag=True, help="Print findings only.")
+    show_regions: bool = option(
+        "--show-regions", section=REPORTED, is_flag=True, help="List what counts as compiled, and from where."
+    )
+    exit_zero: bool = option(
+        "--exit-zero", section=REPORTED, is_flag=True, help="Exit with 0 even if there are findings."
+    )
+    quiet: bool = quiet_option
 
     def stdin(self, paths: Sequence[str]) -> str | None:
         """The name of the file on standard input; None if ``paths`` are files.  Raises UsageError."""
@@ -94,19 +122,21 @@ _ABOUT_FILES = ("recordings", "diff", "add_ignore", "warn_unused_ignores")
 _EXCLUSIVE = (("baseline", "diff"), ("exit_zero", "fail_on"))
 
 
-@click.command()
+@click.command(cls=SectionedCommand)
 @declared
 @click.pass_context
 def check(
     ctx: click.Context,
     /,
     paths: tuple[str, ...] = argument(nargs=-1, type=click.Path(path_type=str)),
+    selection: Selection = group(Selection),
+    recordings: tuple[Path, ...] = recording_option,
     format_: str = format_option(CHECK),
     output: Path | None = output_option,
-    recordings: tuple[Path, ...] = recording_option,
     baseline: BaselineOptions = group(BaselineOptions),
-    diff: str | None = option("--diff", metavar="REF", help="Report only what is new since this branch left REF."),
-    selection: Selection = group(Selection),
+    diff: str | None = option(
+        "--diff", section=KNOWN, metavar="REF", help="Report only what is new since this branch left REF."
+    ),
     own: _Options = group(_Options),
 ) -> None:
     """Show where torch.compile will break the graph, recompile or fall back to eager in Python files and notebooks.

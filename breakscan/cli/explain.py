@@ -10,7 +10,7 @@ import click
 
 from breakscan.cli.exit_status import FAILED, UNWRITTEN, OutputError, show_failure
 from breakscan.cli.gates import GateOptions, LockOptions, gate_status
-from breakscan.cli.options import argument, declared, format_option, group, option, output_to
+from breakscan.cli.options import SectionedCommand, argument, declared, format_option, group, option, output_to
 from breakscan.cli.output import STDOUT, is_read_on_terminal, report_stream, require_writable
 from breakscan.cli.programs import ARGUMENTS, RequestOptions, add_unmet, refuse_notebook, require_torch
 from breakscan.cli.reporting import check_option, explain_report, require_room, show_option
@@ -36,7 +36,7 @@ from breakscan.source.source_files import SourceFiles
 STDIN = "-"
 
 
-@click.command(context_settings={"allow_interspersed_args": False})
+@click.command(cls=SectionedCommand, context_settings={"allow_interspersed_args": False})
 @declared
 def explain(
     as_module: bool = option("-m", is_flag=True, help="PROGRAM is the name of a module, as for python -m."),

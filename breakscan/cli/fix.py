@@ -8,7 +8,16 @@ from pathlib import Path
 
 import click
 
-from breakscan.cli.options import argument, declared, format_option, group, list_option, option, output_option
+from breakscan.cli.options import (
+    SectionedCommand,
+    argument,
+    declared,
+    format_option,
+    group,
+    list_option,
+    option,
+    output_option,
+)
 from breakscan.cli.output import ProgressBar, report_stream
 from breakscan.cli.selection import (
     Selection,
@@ -24,7 +33,7 @@ from breakscan.rulebook.config import FileSettings, library_of
 from breakscan.source.files import discover
 
 
-@click.command(short_help="Rewrite what breaks the graph, as a diff or in the files.")
+@click.command(cls=SectionedCommand, short_help="Rewrite what breaks the graph, as a diff or in the files.")
 @declared
 @click.pass_context
 def fix(

@@ -27,9 +27,12 @@ from breakscan.model.words import counted
 from breakscan.report.printable import visible
 from breakscan.rulebook.library import Library
 
+GATES = "Gates"
+"""A section of the help."""
+
 
 def _at_most(name: str, when: str) -> Any:
-    return option(name, type=click.IntRange(min=0), metavar="N", help=f"Exit with 1 {when}.")
+    return option(name, section=GATES, type=click.IntRange(min=0), metavar="N", help=f"Exit with 1 {when}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +43,9 @@ class GateOptions:
     max_recompiles: int | None = _at_most("--max-recompiles", "if there are more than N recompiles")
     max_eager_calls: int | None = _at_most("--max-eager-calls", "if more than N calls of compiled code run eager")
     fail_on: tuple[str, ...] | None = list_option(
-        "--fail-on", "Exit with 1 for any of these: rules (BRK101, BRK2, a name), PyTorch's ids (GB0170), or ALL."
+        "--fail-on",
+        "Exit with 1 for any of these: rules (BRK101, BRK2, a name), PyTorch's ids (GB0170), or ALL.",
+        GATES,
     )
 
     def read(self, library: Library) -> Gates:
@@ -74,12 +79,15 @@ class LockOptions:
 
     lock: Path | None = option(
         "--lock",
+        section=GATES,
         type=click.Path(path_type=Path, dir_okay=False),
         metavar="FILE",
         help="Exit with 1 for a break that this file does not allow, and remove those that are gone from it.",
     )
-    locked: bool = option("--locked", is_flag=True, help="Exit with 1 if the lock would change, and do not change it.")
-    lock_add: bool = option("--lock-add", is_flag=True, help="Add new breaks to the lock.")
+    locked: bool = option(
+        "--locked", section=GATES, is_flag=True, help="Exit with 1 if the lock would change, and do not change it."
+    )
+    lock_add: bool = option("--lock-add", section=GATES, is_flag=True, help="Add new breaks to the lock.")
 
     def read(self, argv: Sequence[str]) -> Locking | None:
         """The lock that the options ask for, read before the program runs; see :func:`.read_file`."""

@@ -10,20 +10,27 @@ from breakscan import __version__
 
 COMMANDS = {
     "tune": ("breakscan.cli.tune", "Find the fastest equal program, and show it as a patch."),
-    "check": ("breakscan.cli.check", "Show where torch.compile will break the graph, recompile or fall back to eager."),
     "fix": ("breakscan.cli.fix", "Rewrite what breaks the graph, as a diff or in the files."),
     "verify": ("breakscan.cli.verify", "Run a program with and without rewrites, and compare results and speed."),
     "bench": ("breakscan.cli.bench", "Time a program eager and compiled with other backends, modes and settings."),
     "explain": ("breakscan.cli.explain", "Run a program, and show where torch.compile broke, why, and the cost."),
-    "diff": ("breakscan.cli.diff", "Show what has changed from one run to another."),
+    "check": ("breakscan.cli.check", "Show where torch.compile will break the graph, recompile or fall back to eager."),
+    "rule": ("breakscan.cli.rules", "Explain a rule: why, what to write instead, and torch's verdicts."),
+    "rules": ("breakscan.cli.rules", "List the rules, or replay their examples through the installed torch."),
     "report": ("breakscan.cli.report", "Report a run from a saved recording or a TORCH_TRACE log."),
+    "diff": ("breakscan.cli.diff", "Show what has changed from one run to another."),
     "survey": ("breakscan.cli.survey", "Run breakscan over many programs and models, and report them in one table."),
     "server": ("breakscan.cli.serve", "Serve findings to an editor, by the Language Server Protocol."),
     "mcp": ("breakscan.cli.serve", "Serve check, explain, fix, verify, tune and rule to coding agents, by MCP."),
     "config": ("breakscan.cli.config", "Show the settings that apply to a file, and where they come from."),
-    "rule": ("breakscan.cli.rules", "Explain a rule: why, what to write instead, and torch's verdicts."),
-    "rules": ("breakscan.cli.rules", "List the rules, or replay their examples through the installed torch."),
 }
+SECTIONS = {
+    "Make a program faster": ("tune", "fix", "verify", "bench"),
+    "Find what is not compiled": ("explain", "check", "rule", "rules"),
+    "Compare and gate runs": ("report", "diff", "survey"),
+    "Editors, agents, settings": ("server", "mcp", "config"),
+}
+"""The commands by task, as the help lists them."""
 
 
 class LazyGroup(click.Group):
@@ -49,8 +56,9 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+        for task, names in SECTIONS.items():
+            with formatter.section(task):
+                formatter.write_dl([(name, COMMANDS[name][1]) for name in names])
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

@@ -17,15 +17,41 @@ from breakscan.report.formats import Formats
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def option(*names: str, **attributes: Any) -> Any:
+CHECKED, REPORTED, KNOWN, PERFORMANCE = "What is checked", "Report and exit status", "Known findings", "Performance"
+"""Sections of the help."""
+
+
+class _Option(click.Option):
+    """An option in a section of the help."""
+
+    def __init__(self, *names: Any, section: str, **attributes: Any) -> None:
+        super().__init__(*names, **attributes)
+        self.section = section
+
+
+class SectionedCommand(click.Command):
+    """A command whose help lists its options in sections."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for one in self.get_params(ctx):
+            if isinstance(one, click.Option) and (row := one.get_help_record(ctx)) is not None:
+                sections.setdefault(getattr(one, "section", "Options"), []).append(row)
+        # A section that has only --help comes last.
+        for title in sorted(sections, key=lambda one: len(sections[one]) == 1):
+            with formatter.section(title):
+                formatter.write_dl(sections[title])
+
+
+def option(*names: str, section: str = "Options", **attributes: Any) -> Any:
     """An option as :func:`click.option` declares it: the default of a parameter of a :func:`declared` command, or a
     field of a group.  Its value is named like the parameter or the field."""
-    return field(metadata={"add": lambda name: click.option(*names, name, **attributes)})
+    return field(metadata={"add": lambda name: click.option(*names, name, cls=_Option, section=section, **attributes)})
 
 
-def list_option(name: str, help_: str) -> Any:
+def list_option(name: str, help_: str, section: str = "Options") -> Any:
     """An option that may be repeated, with words between commas; None if it was not given."""
-    return option(name, metavar="LIST", multiple=True, callback=_words, help=help_)
+    return option(name, section=section, metavar="LIST", multiple=True, callback=_words, help=help_)
 
 
 def argument(**attributes: Any) -> Any:
@@ -70,7 +96,7 @@ def format_option(formats: Formats[Any]) -> Any:
     """``--format``; the first format is the default."""
     default = formats.names[0]
     help_ = f"The format of the report.  [{default}]"
-    return option("--format", type=click.Choice(formats.names), default=default, help=help_)
+    return option("--format", section=REPORTED, type=click.Choice(formats.names), default=default, help=help_)
 
 
 def output_to(default: str) -> Any:
@@ -78,7 +104,7 @@ def output_to(default: str) -> Any:
     command refuses to write over source files."""
     help_ = f"Write the report to this file, or to standard output (-).  [{default}]"
     type_ = click.Path(path_type=Path, dir_okay=False, allow_dash=True)
-    return option("-o", "--output", type=type_, callback=refuse_source, help=help_)
+    return option("-o", "--output", section=REPORTED, type=type_, callback=refuse_source, help=help_)
 
 
 output_option = output_to("standard output")

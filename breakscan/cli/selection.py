@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from breakscan.cli.options import list_option, option
+from breakscan.cli.options import CHECKED, PERFORMANCE, REPORTED, list_option, option
 from breakscan.fix.rewrites import rewrite_ids
 from breakscan.model.findings import Confidence
 from breakscan.report.printable import visible
@@ -18,9 +18,10 @@ from breakscan.rulebook.document import nearest
 from breakscan.source.files import Discovery
 from breakscan.source.paths import display_path
 
-quiet_option = option("-q", "--quiet", is_flag=True, help="Print findings only.")
+quiet_option = option("-q", "--quiet", section=REPORTED, is_flag=True, help="Print findings only.")
 recording_option = option(
     "--recording",
+    section=CHECKED,
     metavar="FOLDER",
     multiple=True,
     type=click.Path(path_type=Path, exists=True, file_okay=False),
@@ -33,36 +34,55 @@ class Selection:
     """The options, as they were given."""
 
     select: tuple[str, ...] | None = list_option(
-        "--select", "Check only these rules: ids, starts of ids (BRK1), names, or ALL."
+        "--select", "Check only these rules: ids, starts of ids (BRK1), names, or ALL.", CHECKED
     )
-    ignore: tuple[str, ...] | None = list_option("--ignore", "Do not check these rules.")
-    exclude: tuple[str, ...] | None = list_option("--exclude", "Exclude files that match these .gitignore patterns.")
+    ignore: tuple[str, ...] | None = list_option("--ignore", "Do not check these rules.", CHECKED)
+    exclude: tuple[str, ...] | None = list_option(
+        "--exclude", "Exclude files that match these .gitignore patterns.", CHECKED
+    )
     force_exclude: bool = option(
-        "--force-exclude", is_flag=True, help="Apply excludes also to files in PATHS (for pre-commit)."
+        "--force-exclude", section=CHECKED, is_flag=True, help="Apply excludes also to files in PATHS (for pre-commit)."
     )
     target_torch: str | None = option(
-        "--target-torch", metavar="VERSION", help="The torch version to check for.  [the installed one]"
+        "--target-torch",
+        section=CHECKED,
+        metavar="VERSION",
+        help="The torch version to check for.  [the installed one]",
     )
-    target: str | None = option("--target", type=click.Choice(WAYS), help="How the code is compiled.  [compile]")
+    target: str | None = option(
+        "--target", section=CHECKED, type=click.Choice(WAYS), help="How the code is compiled.  [compile]"
+    )
     fullgraph: bool | None = option(
-        "--fullgraph/--no-fullgraph", default=None, help="Check for torch.compile(fullgraph=True)."
+        "--fullgraph/--no-fullgraph", section=CHECKED, default=None, help="Check for torch.compile(fullgraph=True)."
     )
     regions: str | None = option(
-        "--regions", type=click.Choice(REGIONS), help="The code that counts as compiled.  [auto]"
+        "--regions",
+        section=CHECKED,
+        type=click.Choice(REGIONS),
+        help="The code that counts as compiled: what a file compiles, or if that is nothing, every Module.forward "
+        "(auto); only what it compiles (roots); every Module.forward (modules); every function that handles tensors "
+        "(all).  [auto]",
     )
     confidence: str | None = option(
         "--confidence",
+        section=CHECKED,
         type=click.Choice([c.value for c in Confidence]),
         help="The least confidence of a finding to report.  [conditional]",
     )
     config: Path | None = option(
-        "--config", type=click.Path(path_type=Path), help="Use this configuration file for all PATHS."
+        "--config", section=CHECKED, type=click.Path(path_type=Path), help="Use this configuration file for all PATHS."
     )
-    jobs: int | None = option("-j", "--jobs", type=click.IntRange(min=1), help="Number of processes.  [one per core]")
+    jobs: int | None = option(
+        "-j", "--jobs", section=PERFORMANCE, type=click.IntRange(min=1), help="Number of processes.  [one per core]"
+    )
     cache_dir: Path | None = option(
-        "--cache-dir", type=click.Path(path_type=Path), metavar="PATH", help="Cache results in this folder."
+        "--cache-dir",
+        section=PERFORMANCE,
+        type=click.Path(path_type=Path),
+        metavar="PATH",
+        help="Cache results in this folder.",
     )
-    no_cache: bool = option("--no-cache", is_flag=True, help="Do not read or write the cache.")
+    no_cache: bool = option("--no-cache", section=PERFORMANCE, is_flag=True, help="Do not read or write the cache.")
 
     def settings(self) -> NearestSettings:
         """Return the settings of files, overridden by these options."""
