@@ -18,6 +18,7 @@ COMMANDS = {
     "rule": ("breakscan.cli.rules", "Explain a rule: why, what to write instead, and torch's verdicts."),
     "rules": ("breakscan.cli.rules", "List the rules, or replay their examples through the installed torch."),
     "report": ("breakscan.cli.report", "Report a run from a saved recording or a TORCH_TRACE log."),
+    "upgrade": ("breakscan.cli.upgrade", "Run a program on another torch as well, and show what changes."),
     "diff": ("breakscan.cli.diff", "Show what has changed from one run to another."),
     "survey": ("breakscan.cli.survey", "Run breakscan over many programs and models, and report them in one table."),
     "server": ("breakscan.cli.serve", "Serve findings to an editor, by the Language Server Protocol."),
@@ -27,7 +28,7 @@ COMMANDS = {
 SECTIONS = {
     "Make a program faster": ("tune", "fix", "verify", "bench"),
     "Find what is not compiled": ("explain", "check", "rule", "rules"),
-    "Compare and gate runs": ("report", "diff", "survey"),
+    "Compare and gate runs": ("report", "diff", "upgrade", "survey"),
     "Editors, agents, settings": ("server", "mcp", "config"),
 }
 """The commands by task, as the help lists them."""
