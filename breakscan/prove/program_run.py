@@ -143,6 +143,7 @@ class WholeProgram:
             parts=tuple(parts_of(one) if one is not None else () for one in modules),
             files=_own_files(),
             screens=self._request.graphs_only and hasattr(torch, INDUCTOR),
+            inner=tuple(inner_parts(one) if one is not None else () for one in modules),
         )
 
     def save(self, path: str) -> dict[str, str]:
@@ -343,9 +344,13 @@ def _distance(one: torch.Tensor, other: torch.Tensor) -> float:
 def parts_of(module: torch.nn.Module) -> tuple[ModulePart, ...]:
     """The outermost repeated blocks of a module, and then the largest parts that hold none; of a module without blocks,
     its inner modules.  Of single layers there is nothing to fuse."""
+    return tuple(sorted(_with_blocks("", module) or inner_parts(module), key=lambda one: not one.repeated))
+
+
+def inner_parts(module: torch.nn.Module) -> tuple[ModulePart, ...]:
+    """The modules that a module holds, without single layers."""
     inner = [(_step_to(name), child) for name, child in module.named_children() if not _is_layer(child)]
-    found = _with_blocks("", module) or [part for code, child in inner for part in _callable_parts(code, child)]
-    return tuple(sorted(found, key=lambda one: not one.repeated))
+    return tuple(part for code, child in inner for part in _callable_parts(code, child))
 
 
 def _with_blocks(code: str, module: torch.nn.Module) -> list[ModulePart]:

@@ -158,6 +158,13 @@ class _Turns:
         return self.ratio is not None and measure.is_slower(self.ratio, self.same)
 
 
+def _beside(before: RunFigures, after: RunFigures, ratio: Ratio | None) -> RunFigures:
+    """The figures of a run with the time of a step as it was compared: in another minute, all steps take longer."""
+    if ratio is None or before.step_seconds is None:
+        return after
+    return replace(after, step_seconds=before.step_seconds / ratio.median)
+
+
 class _Tune:
     def __init__(self, workers: Workers, question: TuneQuestion, say: Say) -> None:
         self.workers = workers
@@ -262,10 +269,10 @@ class _Tune:
 
     def _solve(self) -> None:
         """Proves the first program with fewer problems that holds and is not slower."""
-        fails = TrialVerdict.FAILS
+        fails, refused = TrialVerdict.FAILS, {NOT_COMPILED}
         while any(self.best.problems) and self._left() > 0:
             failing = (one.names for one in self.tried if one.verdict is fails and len(one.names) == 1)
-            plans = self._with_fewer_problems({NOT_COMPILED, *itertools.chain(*failing)})
+            plans = self._with_fewer_problems({*refused, *itertools.chain(*failing)})
             # They compute the same without Inductor: to be tried is worth more than to be compared call by call.
             self._keep(min(self.kept, 2 * self.base.seconds))
             for plan in plans:
@@ -275,7 +282,10 @@ class _Tune:
                 if len(plan) == 1 and any(one.names == plan.names and one.verdict is fails for one in self.tried):
                     break
             else:
-                return
+                # Those after the first one that has no problems were not looked at.
+                if not plans or any(plans[0].problems) or len(plans[0]) > 1:
+                    return
+                refused |= {*plans[0].names}
 
     def _with_fewer_problems(self, useless: set[str]) -> list[_Made]:
         """The programs with fewer problems, those with the fewest first.  Runs in which Inductor compiles nothing take
@@ -383,8 +393,9 @@ class _Tune:
         if speed >= FOR_EAGER and (plan := self._plan((), (change,))) is not None:
             self._try(plan, (change.name,))
         elif speed < FOR_EAGER:
+            than = " than the patch" if len(self.best) else ""
             reason = f"eager is {1 / speed:.2f}× slower" if speed < 1 / CLEARLY else "eager is not clearly faster"
-            self._add((change.name,), change.kind, TrialVerdict.NO_GAIN, reason)
+            self._add((change.name,), change.kind, TrialVerdict.NO_GAIN, f"{reason}{than}")
 
     # -- trying -------------------------------------------------------------------------------------------------------
 
@@ -627,7 +638,7 @@ class _Tune:
         last, changed = (one.figures(self.loop) for one in pairs[-1])
         cold = pairs[0][1].figures(None).compile_seconds
         ratio = measure.ratio_of_processes(ratios) if ratios else None
-        return _Turns(ratio, same, last, replace(changed, compile_seconds=cold))
+        return _Turns(ratio, same, last, _beside(last, replace(changed, compile_seconds=cold), ratio))
 
     def _proof(self) -> tuple[Proof | None, bool]:
         """The proof of the best program by its compiled calls, if there is time, and whether they were varied."""
@@ -660,6 +671,8 @@ class _Tune:
         if turns is not None:
             before = replace(before, step_seconds=turns.before.step_seconds, run_seconds=turns.before.run_seconds)
             after = replace(turns.after, eager_functions=after.eager_functions)
+        else:
+            after = _beside(before, after, made.steps)
         held: list[UnseenCode | VariedDifference | str] = []
         compared: list[Evidence] = []
         if proof is not None:
@@ -701,6 +714,10 @@ class _Tune:
         elif self.question.apply:
             not_applied = NotApplied.INTERRUPTED if interrupted else NotApplied.NONE_ACCEPTED if best is None else None
         step = self.runs.loops[self.loop] if self.loop is not None else None
+        before, eager = self.base.figures(self.loop), None
+        if self.eager is not None:
+            ratio = ratio_of(self.base, self.eager, self.loop)
+            eager = _beside(best.before if best else before, self.eager.figures(self.loop), ratio)
         return Tuning(
             argv=self.workers.program.argv,
             environment=environment_of(self.base.about, self.base.explanation.device),
@@ -709,8 +726,8 @@ class _Tune:
             steps=len(self.base.steps(self.loop)),
             step=None if step is None else f"{display_path(step.path, os.getcwd())}:{step.line}",
             cut=self.base.report.stop is not None,
-            before=replace(self.base.figures(self.loop), compile_seconds=self.look.figures(None).compile_seconds),
-            eager=self.eager.figures(self.loop) if self.eager is not None else None,
+            before=replace(before, compile_seconds=self.look.figures(None).compile_seconds),
+            eager=eager,
             best=best,
             tried=tuple(self.tried),
             notes=tuple(dict.fromkeys(self.notes)),

@@ -31,6 +31,9 @@ _CAPTURES = {"BRK2": "capture_scalar_outputs", "BRK3": "capture_dynamic_output_s
 _ASKED = {ChangeKind.BRANCH_ON_SIZE, ChangeKind.LENGTH, ChangeKind.FLAG, ChangeKind.KEYS}
 CallEdit = Callable[[UserFile, CompileCall], Edit | None]
 _DISABLES = {"torch.compiler.disable", "torch._dynamo.disable"}
+_CLOCK = "BRK404"
+_CLOCKS = {"time", "timeit", "datetime"}
+"""The rule of breaks at clocks, and the modules that have these."""
 NOT_COMPILED = "without torch.compile"
 """The name of the change that compiles nothing."""
 
@@ -179,12 +182,12 @@ def _without(ran: RanCall, what: str, edit: tuple[str, TextEdit]) -> ProgramChan
 
 
 def _of_steps(program: TunedProgram) -> Iterator[ProgramChange]:
-    """The modules that a step with breaks of its own calls, compiled in its place, or a method, as of an optimizer."""
-    own = {line.function for one in program.explanation.breaks for line in one.stack[-1:]}
+    """The modules that a step with breaks calls, compiled in its place, or a method, as of an optimizer."""
+    broken = {line.function for one in program.explanation.breaks for line in one.stack}
     alone = {(graph.function or "").rpartition(".")[2] for graph in program.explanation.graphs}
     for ran in program.calls:
         file, name = program.file(ran.path), ran.target.name
-        if file is not None and name in own and name in file.functions and not name.endswith("forward"):
+        if file is not None and name in broken and name in file.functions and not name.endswith("forward"):
             yield _without(ran, f"compile the modules, and not {name}", _modules_compiled(ran, file.functions))
             for method in map(file.code, findall(file.functions[name].body, m.Attribute(value=m.Name()))):
                 if method.rpartition(".")[2] in alone:
@@ -198,18 +201,24 @@ def _modules_compiled(ran: RanCall, methods: Container[str], method: str = "") -
     def edit(file: UserFile) -> Edit | None:
         replaced: dict[cst.CSTNode, Replacement] = {}
         for node in walk(file.module):
-            if isinstance(node, cst.Assign) and isinstance(name := node.targets[0].target, cst.Name):
+            if isinstance(node, cst.Assign) and is_simple(target := node.targets[0].target):
                 made = (file.code(one).partition("(")[0] for one in findall(node.value, m.Call()))
-                arguments, line = ran.call.arguments(file), ""
-                if method.rpartition(".")[0] == name.value:
+                arguments, line, name = ran.call.arguments(file), "", file.code(target)
+                if method.rpartition(".")[0] == name:
                     line = f"{method} = {file.named(COMPILE)}({', '.join(filter(None, (method, arguments)))})"
-                elif any(f"{one.rpartition('.')[2]}.forward" in methods for one in made):
-                    line = f"{name.value}.compile({arguments})"
+                elif not _is_part(file, node) and any(f"{one.rpartition('.')[2]}.forward" in methods for one in made):
+                    line = f"{name}.compile({arguments})"
                 edit = file.split(node, [], node, cst.parse_module(f"{line}\n").body) if line else None
                 replaced |= edit.replace if edit is not None else {}
         return Edit(replaced) if replaced else None
 
     return ran.path, edit
+
+
+def _is_part(file: UserFile, node: cst.CSTNode) -> bool:
+    """True in a class that is a module itself."""
+    owner = next((one for one in file.around(node) if isinstance(one, cst.ClassDef)), None)
+    return owner is not None and f"{file.qualified_name(owner)}.forward" in file.functions
 
 
 def _of_plain_calls(program: TunedProgram) -> Iterator[ProgramChange]:
@@ -270,7 +279,8 @@ def _of_disabled(program: TunedProgram) -> Iterator[ProgramChange]:
     through: Counter[tuple[str, str]] = Counter()
     for problem in program.explanation.problems:
         for change in problem.changes:
-            if change.kind in _ASKED and (line := change.asked_at) and not program.is_compiled(line.function):
+            asks = change.kind in _ASKED or (change.kind is ChangeKind.NUMBER and change.holder is not Holder.ARGUMENT)
+            if asks and (line := change.asked_at) and not program.is_compiled(line.function):
                 yield from _decorate(program, line.path, line.function or "")
         if problem.kind is ProblemKind.BREAK and problem.verdict is not Verdict.RAISES:
             functions = [(os.path.abspath(line.path), line.function or "") for line in program.traced(problem)]
@@ -331,25 +341,27 @@ def _decorated_edit(file: UserFile, name: str, decorator: str) -> Edit | None:
 
 
 def _of_blocks(program: TunedProgram) -> Iterator[ProgramChange]:
-    """Repeated blocks, one by one, and with them the parts that hold none; where what is around breaks, the modules."""
-    pairs = _with_parts(program)
+    """The inner modules, where there are problems; repeated blocks one by one, and with them the parts without any."""
+    pairs, inner = _with_parts(program, program.report.parts), _with_parts(program, program.report.inner)
     blocks = [(ran, tuple(one for one in its if one.repeated)) for ran, its in pairs]
     alone = [pair for pair in blocks if pair[1]]
-    needed = bool(alone or program.explanation.breaks)
-    parts = [pair for pair, own in zip(pairs, blocks, strict=True) if pair != own and needed]
-    for name, chosen in (("repeated blocks", alone), ("blocks + rest" if alone else "inner modules", parts)):
+    parts = [pair for pair, own in zip(pairs, blocks, strict=True) if pair != own]
+    needed = bool(program.explanation.problems)
+    ways = (("inner modules", inner if needed else []), ("repeated blocks", alone), ("blocks + rest", parts))
+    for name, chosen in ways if alone else ways[:1]:
         edits = [(ran.path, at_call(ran.key, partial(_blocks_alone, its=its, ran=ran))) for ran, its in chosen]
         if edits:
             yield ProgramChange(RemedyKind.REGION, name, writer(*edits))
 
 
-def _with_parts(program: TunedProgram) -> list[tuple[RanCall, tuple[ModulePart, ...]]]:
-    """The calls whose modules have repeated blocks, or modules in them."""
-    parts = program.report.parts
+def _with_parts(
+    program: TunedProgram, parts: Sequence[tuple[ModulePart, ...]]
+) -> list[tuple[RanCall, tuple[ModulePart, ...]]]:
+    """The calls whose modules have such parts."""
     if len(parts) == len(program.calls):
         return [(ran, its) for ran, its in zip(program.calls, parts, strict=True) if its and ran.call.subject]
     modules = [ran for ran in program.calls if ran.call.subject is not None]
-    alike = {blocks: its for its in parts if (blocks := tuple(one for one in its if one.repeated))}
+    alike = {tuple(one for one in its if one.repeated) or its: its for its in parts if its}
     return [(modules[0], its) for its in alike.values()] if len(modules) == len(alike) == 1 else []
 
 
@@ -594,6 +606,39 @@ _OTHER_CALLS: Mapping[str, tuple[str, TextEdit]] = {
 """The names of changes, and their edits, by the remedy."""
 
 
+def _of_clocks(program: TunedProgram) -> Iterator[ProgramChange]:
+    """What takes the time in compiled code, as a timer that is used in ``with``, left to eager code."""
+    for site in program.explanation.breaks:
+        if site.rule is not None and site.rule.id == _CLOCK and site.function:
+            write = writer((os.path.abspath(site.site.path), partial(_untimed, line=site.site.line)))
+            what = f"no time taken by compiled {site.function}"
+            yield ProgramChange(RemedyKind.CONSTRUCT, what, write, ("the time that it takes is only looked at",))
+
+
+def _untimed(file: UserFile, line: int) -> Edit | None:
+    """The statements that take the time, and use it, in eager code alone.  None if more than simple ones do."""
+    spans = {one: file.span(one) for one in file.functions.values()}
+    at = next((one for one, (first, _, last, _) in spans.items() if first <= line <= last), file.module)
+    scope = next((one for one in file.around(at) if isinstance(one, cst.ClassDef)), at)
+    test = cst.parse_expression(f"not {file.named('torch.compiler.is_compiling')}()")
+    calls = [one for one in walk(scope) if isinstance(one, cst.Call)]
+    uses: list[cst.CSTNode] = [one for one in calls if (file.dotted(one.func) or "").partition(".")[0] in _CLOCKS]
+    found: dict[cst.CSTNode, Replacement] = {}
+    while uses:
+        small = file.small_statement(uses.pop())
+        body = file.parents[small] if isinstance(small, cst.Expr | cst.Assign | cst.AugAssign) else None
+        if small is None or not isinstance(body, cst.SimpleStatementLine) or len(body.body) > 1:
+            return None
+        if body not in found:
+            inner = cst.IndentedBlock([body.with_changes(leading_lines=[])])
+            found[body] = cst.If(test, inner, leading_lines=body.leading_lines)
+            for assigned in getattr(small, "targets", [small]):
+                if is_simple(target := getattr(assigned, "target", None)):
+                    around = _scope(file, target) if isinstance(target, cst.Name) else scope
+                    uses += [one for one in walk(around) if type(one) is type(target) and one.deep_equals(target)]
+    return Edit(found) if found else None
+
+
 def _of_attributes(program: TunedProgram) -> Iterator[ProgramChange]:
     """The attribute or the item of a dictionary that changes, kept in another way or not at all."""
     for problem in program.explanation.problems:
@@ -718,6 +763,7 @@ SOLVING: tuple[Changes, ...] = (
     _of_steps,
     _of_enabled,
     _of_disabled,
+    _of_clocks,
     _of_sizes,
     _of_other_calls,
     _of_attributes,

@@ -75,7 +75,7 @@ def _gain(best: Best, tuning: Tuning) -> str:
     if ratio is not None and ratio.low > LEAST and not ratio.disturbed:
         return f"{measured.times_words(ratio)} faster {measured.interval(ratio)}"
     if after.run_seconds * LEAST < before.run_seconds:
-        run = "the program" if tuning.step is None else f"{counted(tuning.steps, 'step')} with what they compile"
+        run = "the program" if tuning.step is None else f"{counted(tuning.steps, 'step')} with compiling (caches warm)"
         return f"{measured.steps(before.run_seconds, after.run_seconds)} for {run}"
     if ratio is not None and ratio.is_noisy:
         what = "Fewer problems, too" if after.problems < before.problems else "Too"

@@ -86,7 +86,7 @@ def best(**changes: Any) -> Tuning:
         (best(ratio=Ratio(2.0, 1.5, 2.5)), "At least 1.50× faster [1.50, 2.50]: 9 breaks → 0, 4 recompiles → 0"),
         (
             best(ratio=SAME_STEP, after=replace(BEFORE, recompiles=0, run_seconds=15.1)),
-            "41 → 15.1 s for 20 steps with what they compile: 4 recompiles → 0",
+            "41 → 15.1 s for 20 steps with compiling (caches warm): 4 recompiles → 0",
         ),
         (replace(best(ratio=None, after=replace(BEFORE, run_seconds=15.1)), step=None), "41 → 15.1 s for the program"),
         (best(ratio=SAME_STEP, after=replace(BEFORE, breaks=0)), "As fast as before, 1.00 [0.98, 1.02]: 9 breaks → 0"),
