@@ -140,10 +140,10 @@ class WholeProgram:
             memory_bytes=used,
             cuda=cuda_in_use(),
             backward=self._backward,
-            parts=tuple(parts_of(one) if one is not None else () for one in modules),
+            blocks=tuple(blocks_of(one) if one is not None else () for one in modules),
+            inner=tuple(inner_modules(one) if one is not None else () for one in modules),
             files=_own_files(),
             screens=self._request.graphs_only and hasattr(torch, INDUCTOR),
-            inner=tuple(inner_parts(one) if one is not None else () for one in modules),
         )
 
     def save(self, path: str) -> dict[str, str]:
@@ -341,31 +341,32 @@ def _distance(one: torch.Tensor, other: torch.Tensor) -> float:
 # -- repeated blocks, which can be compiled by themselves ------------------------------------------------------------
 
 
-def parts_of(module: torch.nn.Module) -> tuple[ModulePart, ...]:
-    """The outermost repeated blocks of a module, and then the largest parts that hold none; of a module without blocks,
-    its inner modules.  Of single layers there is nothing to fuse."""
-    return tuple(sorted(_with_blocks("", module) or inner_parts(module), key=lambda one: not one.repeated))
+def blocks_of(module: torch.nn.Module, code: str = "") -> tuple[ModulePart, ...]:
+    """The outermost repeated blocks of a module, whose code is that."""
+    found, others = _grouped(module, code)
+    return (*found, *(one for its, child in others for one in blocks_of(child, its)))
 
 
-def inner_parts(module: torch.nn.Module) -> tuple[ModulePart, ...]:
-    """The modules that a module holds, without single layers."""
-    inner = [(_step_to(name), child) for name, child in module.named_children() if not _is_layer(child)]
-    return tuple(part for code, child in inner for part in _callable_parts(code, child))
+def inner_modules(module: torch.nn.Module, code: str = "") -> tuple[ModulePart, ...]:
+    """The modules that a module holds, also in lists: without single layers, of which there is nothing to fuse."""
+    found, others = _grouped(module, code)
+    for its, child in others:
+        if type(child) in (torch.nn.ModuleList, torch.nn.ModuleDict):
+            found += inner_modules(child, its)
+        elif not _is_layer(child):
+            found.append(ModulePart((its,), _has_forward_of_torch(child)))
+    return tuple(found)
 
 
-def _with_blocks(code: str, module: torch.nn.Module) -> list[ModulePart]:
-    """The blocks in a module, and what is next to them; nothing if it holds none."""
+def _grouped(module: torch.nn.Module, code: str) -> tuple[list[ModulePart], list[tuple[str, torch.nn.Module]]]:
+    """The repeated blocks among the modules in a module, and the others with their code."""
     found: list[ModulePart] = []
     children = dict(module.named_children())
     for names in _repeated(module):
         blocks = [children.pop(name) for name in names]
         codes = (code,) if len(names) == len(module._modules) else tuple(f"{code}{_step_to(name)}" for name in names)
         found.append(ModulePart(codes, _has_forward_of_torch(blocks[0]), repeated=True))
-    inner = [(f"{code}{_step_to(name)}", child) for name, child in children.items()]
-    parts = [_with_blocks(its, child) for its, child in inner]
-    if not found and not any(parts):
-        return []
-    return [*found, *(one for its, own in zip(inner, parts, strict=True) for one in own or _callable_parts(*its))]
+    return found, [(f"{code}{_step_to(name)}", child) for name, child in children.items()]
 
 
 def _step_to(name: str) -> str:
@@ -388,15 +389,6 @@ def _repeated(module: torch.nn.Module) -> list[list[str]]:
 def _is_layer(module: torch.nn.Module) -> bool:
     """Return True if it is a single layer of torch: compiled alone, there is little to fuse."""
     return type(module).__module__.startswith("torch.nn.") and not any(True for _ in module.children())
-
-
-def _callable_parts(code: str, module: torch.nn.Module) -> Iterator[ModulePart]:
-    """A module, or the modules in a list that cannot be called itself."""
-    if type(module) in (torch.nn.ModuleList, torch.nn.ModuleDict):
-        for name, child in module.named_children():
-            yield from _callable_parts(f"{code}{_step_to(name)}", child)
-    elif not _is_layer(module) or [*module.parameters(), *module.buffers()]:
-        yield ModulePart((code,), _has_forward_of_torch(module))
 
 
 def _has_forward_of_torch(module: torch.nn.Module) -> bool:

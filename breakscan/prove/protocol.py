@@ -92,8 +92,8 @@ class RunReport:
     """A run of the whole program.  ``found`` are the loops around compiled calls, the outermost first, where they were
     looked for; ``loops`` has the iterations of each that is timed; ``run_seconds`` is the time from the first step to
     the last.  ``stop`` is where the program was stopped, None where it was not; ``cuda`` says that it uses a GPU;
-    ``parts`` are those of each module that it compiles, ``inner`` its inner modules as a whole.  ``screens``: Inductor
-    compiled nothing."""
+    ``blocks`` are those of each module that it compiles, ``inner`` its inner modules.  ``screens``: Inductor compiled
+    nothing."""
 
     found: tuple[LoopSite, ...]
     loops: tuple[tuple[BlockTime, ...], ...]
@@ -102,11 +102,11 @@ class RunReport:
     memory_bytes: int | None
     cuda: bool
     backward: bool
-    parts: tuple[tuple[ModulePart, ...], ...]
+    blocks: tuple[tuple[ModulePart, ...], ...]
+    inner: tuple[tuple[ModulePart, ...], ...]
     files: tuple[str, ...]
     """The files of the user's own modules that were loaded."""
     screens: bool = False
-    inner: tuple[tuple[ModulePart, ...], ...] = ()
 
 
 IN_STEP = " in step "

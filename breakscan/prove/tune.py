@@ -194,7 +194,7 @@ class _Tune:
         self.longest = max(5.0, SHARE * self.question.seconds)
         self.look = self.runs.run({}, RunRequest(seconds=self.longest), 10 * self.question.seconds, fails=True)
         error = self.look.about.error
-        if not error and not self.look.report.parts:
+        if not error and not self.look.report.blocks:
             raise NothingToMeasure(
                 "the program compiles nothing: torch.compile was not called (--compile module:name asks)"
             )

@@ -341,14 +341,11 @@ def _decorated_edit(file: UserFile, name: str, decorator: str) -> Edit | None:
 
 
 def _of_blocks(program: TunedProgram) -> Iterator[ProgramChange]:
-    """The inner modules, where there are problems; repeated blocks one by one, and with them the parts without any."""
-    pairs, inner = _with_parts(program, program.report.parts), _with_parts(program, program.report.inner)
-    blocks = [(ran, tuple(one for one in its if one.repeated)) for ran, its in pairs]
-    alone = [pair for pair in blocks if pair[1]]
-    parts = [pair for pair, own in zip(pairs, blocks, strict=True) if pair != own]
-    needed = bool(program.explanation.problems)
-    ways = (("inner modules", inner if needed else []), ("repeated blocks", alone), ("blocks + rest", parts))
-    for name, chosen in ways if alone else ways[:1]:
+    """The inner modules, where there are problems, and the repeated blocks, one by one."""
+    inner, blocks = program.report.inner, program.report.blocks
+    needed = inner if program.explanation.problems and inner != blocks else ()
+    for name, parts in (("inner modules", needed), ("repeated blocks", blocks)):
+        chosen = _with_parts(program, parts)
         edits = [(ran.path, at_call(ran.key, partial(_blocks_alone, its=its, ran=ran))) for ran, its in chosen]
         if edits:
             yield ProgramChange(RemedyKind.REGION, name, writer(*edits))
@@ -361,8 +358,8 @@ def _with_parts(
     if len(parts) == len(program.calls):
         return [(ran, its) for ran, its in zip(program.calls, parts, strict=True) if its and ran.call.subject]
     modules = [ran for ran in program.calls if ran.call.subject is not None]
-    alike = {tuple(one for one in its if one.repeated) or its: its for its in parts if its}
-    return [(modules[0], its) for its in alike.values()] if len(modules) == len(alike) == 1 else []
+    alike = {*parts} - {()}
+    return [(modules[0], its) for its in alike] if len(modules) == len(alike) == 1 else []
 
 
 def _blocks_alone(file: UserFile, call: CompileCall, its: Sequence[ModulePart], ran: RanCall) -> Edit | None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from breakscan.prove.program_run import parts_of
+from breakscan.prove.program_run import blocks_of, inner_modules
 from breakscan.prove.protocol import ModulePart
 from breakscan.prove.tune_changes import lines_for
 
@@ -26,11 +26,11 @@ def test_blocks_are_the_outermost_siblings_of_a_class() -> None:
             self.heads = nn.ModuleDict({"a": nn.Linear(2, 2), "b": nn.Linear(2, 2)})
             self.drop = nn.Dropout()
 
-    found = parts_of(Net())
+    found = blocks_of(Net())
     # Experts of a block that is alone are the outermost there.
     blocks = [(".stages[0]", ".stages[1]"), (".alone[0].experts",)]
-    assert [(one.codes, one.repeated) for one in found[:2]] == [(codes, True) for codes in blocks]
-    assert [one.codes for one in found[2:]] == [(".stem",), (".stages[2]",), (".heads.a",), (".heads.b",)]
+    assert [(one.codes, one.repeated) for one in found] == [(codes, True) for codes in blocks]
+    assert [one.codes for one in inner_modules(Net())] == [(".stem",), blocks[0], (".alone[0]",)]
 
 
 def test_parts_that_run_other_code_are_no_blocks() -> None:
@@ -39,11 +39,10 @@ def test_parts_that_run_other_code_are_no_blocks() -> None:
     unlike = nn.ModuleList([nn.Sequential(nn.Linear(2, 2)), nn.Sequential(nn.LayerNorm(2))])
     shared = nn.TransformerEncoderLayer(8, 2)
     for inner in ([nn.Linear(2, 2), nn.ReLU(), nn.Linear(2, 2)], [unlike], [shared, shared]):
-        assert not any(one.repeated for one in parts_of(nn.Sequential(*inner)))
-    # Where there are none, the modules that are no single layers.
-    parts = parts_of(nn.Sequential(nn.Linear(2, 2), nn.Sequential(nn.Linear(2, 2), nn.ReLU())))
+        assert not blocks_of(nn.Sequential(*inner))
+    parts = inner_modules(nn.Sequential(nn.Linear(2, 2), nn.Sequential(nn.Linear(2, 2), nn.ReLU())))
     assert parts == (ModulePart(("[1]",), of_torch=True),)
-    assert parts_of(nn.TransformerEncoder(shared, 2)) == (ModulePart((".layers",), True, repeated=True),)
+    assert blocks_of(nn.TransformerEncoder(shared, 2)) == (ModulePart((".layers",), True, repeated=True),)
 
 
 @pytest.mark.parametrize(
