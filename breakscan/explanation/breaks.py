@@ -50,7 +50,7 @@ class BreakSite:
     decides on, ``disabled`` the function that is kept out of the compiler, and where it is defined; ``keeps`` says that
     it adds to what an attribute holds.  If ``is_whole``, the function does nothing else; ``hooked`` is the only line
     that registers a backward hook.  ``is_causal`` is the argument of that name of an attention that cannot be traced
-    with it.
+    with it.  ``in_thread`` says that another thread than the main one calls the compiled function.
     """
 
     rule: Rule | None
@@ -77,6 +77,7 @@ class BreakSite:
     is_whole: bool = False
     hooked: Caller | None = None
     is_causal: str | None = None
+    in_thread: bool = False
 
 
 Key = tuple[Site, str]
@@ -118,8 +119,7 @@ class BreakSites:
                 self._led_to.setdefault((innermost, _type(seen)), self._key(own, seen))
 
     def key(self, seen: BreakSeen) -> Key:
-        """Code of torch is compiled with the code that calls it, and where that fails once more alone: the site of
-        both is the call."""
+        """Where code of torch fails in the code that calls it and once more alone, the site of both is the call."""
         innermost, own = _frames(seen, self._context)
         if own is None and (known := self._led_to.get((innermost, _type(seen)))):
             return known
@@ -223,6 +223,7 @@ def _site(site: Site, group: Sequence[BreakSeen], context: ExplainContext) -> Br
         hooked=context.caller(StackFrame(where.path, hooked, "")) if hooked else None,
         is_whole=context.sources.is_whole_body(where),
         is_causal=context.sources.keyword(where, "is_causal") if is_wrong_type(root) else None,
+        in_thread=begun is not None and begun.in_thread,
     )
 
 

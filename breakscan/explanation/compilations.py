@@ -1,5 +1,4 @@
-"""Compilations of functions: the time that each took and for what, also of all of a run, and the guards under which its
-code holds."""
+"""Compilations of functions: the time that each took and for what, also of all of a run, and the guards of its code."""
 
 from __future__ import annotations
 
@@ -314,8 +313,7 @@ def _function_time(group: Sequence[CompiledFrame]) -> FunctionTime:
 
 
 def spent_compiling(context: ExplainContext) -> float:
-    """The part of the run's wall time in which something was compiled: what several processes compile at the same time
-    is not added up."""
+    """The part of the run's wall time in which something was compiled, by one process or by several at once."""
     return time_covered(
         (record.at + shift - record.seconds, record.at + shift)
         for records, shift in zip(context.processes, clock_shifts(context.processes), strict=True)

@@ -204,8 +204,7 @@ _UNNAMED = "a function"
 def compare(
     by_rank: Mapping[int, Explanation], world_size: int | None = None, endings: Mapping[int, RankEnding] | None = None
 ) -> RankReport:
-    """The differences between the ranks, the most important first.  ``endings`` replace the exit statuses of the
-    explanations."""
+    """The differences between ranks, the most important first; ``endings`` replace the exit statuses."""
     ranks = sorted(by_rank)
     if endings is None:
         endings = {rank: exit_ending(by_rank[rank].status) for rank in ranks}
@@ -297,8 +296,7 @@ def _met(group: Sequence[Recompile]) -> str:
 
 
 def _steps(runs: Runs) -> Iterator[RankDifference]:
-    """Recompiles that all ranks have, but not after as many runs of graphs: meanwhile, the others wait for the rank
-    that compiles."""
+    """Recompiles that all ranks have, but not after as many runs of graphs: meanwhile, others wait for a rank."""
     for recompile, found in _each(runs, "recompiles"):
         before = {rank: tuple(one.runs for one in group) for rank, group in found.items()}
         if len(set(map(len, before.values()))) == 1 and not any(None in numbers for numbers in before.values()):

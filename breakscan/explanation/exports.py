@@ -131,8 +131,7 @@ _AT_THE_CALL = (ExportProblem.SIZES, ExportProblem.EXAMPLE, *_TYPES)
 
 
 def export_problems(context: ExplainContext) -> tuple[list[Problem], dict[str, Rule]]:
-    """One problem for all exports that one change would mend, those in the user's code first; and the rules that
-    explain them."""
+    """One problem for all exports that one change would mend, the user's code first; and the rules for them."""
     groups: dict[Hashable, list[tuple[ExportEnded, Problem]]] = {}
     rules: dict[str, Rule] = {}
     for record in _ended(context):

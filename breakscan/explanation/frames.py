@@ -15,6 +15,7 @@ from breakscan.model.findings import Origin, Site
 from breakscan.model.problem import Caller, Price
 from breakscan.recording.parsers.frames import (
     ExportProblem,
+    is_forbidden,
     is_generator,
     is_resumed,
     limit_reason,
@@ -190,6 +191,9 @@ def _fate(ending: Ending, keys: BreakSites, sites: Mapping[Key, BreakSite], cont
         )
     if frame.limit:
         return replace(fate, reason=_RAISES_OVER_LIMIT, helps="recompile_limit")
+    if is_forbidden(frame.text):
+        reason = "torch does not allow this call in compiled code"
+        return replace(fate, reason=reason, quoted=_error_of(frame), helps="call-before", only_compiled=True)
     read = problem_of(frame.error, frame.text)
     if read.problem is ExportProblem.SIZES:
         said = f"{readable(read.about)} is marked as dynamic: {read.said}"

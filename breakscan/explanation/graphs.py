@@ -142,8 +142,7 @@ def _mapping(lines: list[str], line: int) -> dict[str, tuple[str, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """A kernel of a graph: how often one run of the graph calls it, the ATen operators in it, the lines that they
-    come from."""
+    """A kernel of a graph: how often one run calls it, its ATen operators, the lines that they come from."""
 
     name: str
     kind: KernelKind
@@ -361,8 +360,7 @@ class _Lines:
         return self._sites(line for op in operators if len(lines := self._of_operator[op]) == 1 for line in lines)
 
     def _named(self, name: str) -> StackFrame | None:
-        """Comments name a node of the backward as AOTAutograd does, any other as Dynamo does; the names of both can be
-        the same."""
+        """Comments name a node of the backward as AOTAutograd does, others as Dynamo does; both can be the same."""
         maps: list[Mapping[str, StackFrame]] = [self._dynamo, self._autograd]
         if self._phase == "backward":
             maps.reverse()

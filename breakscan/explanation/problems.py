@@ -260,10 +260,11 @@ def _needed(remedies: Iterable[Remedy]) -> tuple[Remedy, ...]:
 
 
 def _with_main(problem: Problem, main: tuple[Remedy, ...]) -> Problem:
-    """The problem; of a function past the limit, ``main`` are the remedies of its main cause, and each version that is
-    needed is one too many."""
+    """The problem; of a function past the limit, ``main`` are the remedies of its main cause.  With one of the limit,
+    each version that is needed is one too many; with others, the limit is not met any more."""
     is_limit = any(one.name in OF_LIMIT for one in main)
-    return replace(problem, remedies=_needed(problem.remedies) or main) if is_limit else problem
+    own = _needed(problem.remedies) if is_limit else [one for one in problem.remedies if one.name not in OF_LIMIT]
+    return replace(problem, remedies=tuple(own) or main) if main else problem
 
 
 def cause_problem(
@@ -311,14 +312,13 @@ def _eager_words(group: Sequence[Recompile]) -> Iterator[str]:
 
 def _versions_words(shared: SharedCode | None) -> Iterator[str]:
     if shared is not None and (len(shared.subjects) > 1 or len(shared.callers) > 1):
-        lines = listed([f"{caller.path}:{caller.line}" for caller in shared.callers], "line")
-        over = listed(shared.subjects, "value")
-        yield f"{shared.function} has {shared.versions} versions, over {over}; it is called at {lines}."
+        lines = listed([place(caller) for caller in shared.callers], "line")
+        at = f"; it is called at {lines}" if len(shared.callers) > 1 else ""
+        yield f"{shared.function} has {shared.versions} versions, over {listed(shared.subjects, 'value')}{at}."
 
 
 def causes_of(recompiles: Iterable[Recompile]) -> list[list[Recompile]]:
-    """The recompiles grouped by the change that caused them; those that took longest, then those that caused most come
-    first."""
+    """The recompiles by the change that caused them; what took longest, then what caused most comes first."""
     groups: dict[int, list[Recompile]] = {}
     for recompile in recompiles:
         groups.setdefault(recompile.cause, []).append(recompile)

@@ -9,7 +9,7 @@ from typing import Any
 
 from breakscan.explanation.context import package_of
 from breakscan.explanation.recompiles import APART, Recompile, changes_of, is_of_one_object
-from breakscan.explanation.remedies import known_for_library
+from breakscan.explanation.remedies import ISOLATED, in_its_thread, known_for_library
 from breakscan.model.findings import ChangeKind, Holder, Mode, Origin, Site
 from breakscan.model.problem import Caller, SharedCode, ValueChange
 from breakscan.model.remedy import NewLine, Remedy, RemedyKind
@@ -51,7 +51,7 @@ _NAMES_OF_FEW = {
     **dict.fromkeys((ChangeKind.RANK, ChangeKind.DTYPE, ChangeKind.DEVICE), "both-kinds"),
     **dict.fromkeys((ChangeKind.TYPE, ChangeKind.TENSOR_TYPE), "both-kinds"),
 }
-OF_LIMIT = ("isolate_recompiles", "recompile_limit")
+OF_LIMIT = (ISOLATED, "recompile_limit")
 """The names of remedies with which all versions are compiled."""
 
 
@@ -62,7 +62,8 @@ def limit_remedies(first: Recompile, shared: SharedCode) -> Remedies:
     isolated = (remedy("isolate_recompiles"),) if is_isolated else ()
     if is_isolated and number is None:
         return isolated
-    return (*isolated, remedy("recompile_limit", what="objects" if number else "versions", number=number or "N"))
+    limit = remedy("recompile_limit", what="objects" if number else "versions", number=number or "N")
+    return (*isolated, *in_its_thread((limit,), first.in_thread))
 
 
 def with_shared_causes(recompiles: Sequence[Recompile]) -> list[Recompile]:
@@ -83,17 +84,23 @@ def with_shared_causes(recompiles: Sequence[Recompile]) -> list[Recompile]:
 
 def recompile_remedies(group: Sequence[Recompile]) -> Remedies:
     """The remedies for recompiles of one cause, the best first."""
+    return in_its_thread(_recompile_remedies(group), group[0].in_thread)
+
+
+def _recompile_remedies(group: Sequence[Recompile]) -> Remedies:
     first = group[0]
     changes = changes_of(group)
     if (of_library := _of_library(group, changes[0])) is not None:
         return of_library
     remedies, owner = _own_remedies(group, changes), package_of(first.site.path)
     is_held = changes[0].holder in _HELD and "param_groups" not in changes[0].subject
-    if owner in (None, "torch") or not is_held:
+    if owner in (None, "torch") or not (is_held or first.alone_for):
         return remedies
-    # The user does not write what the library's functions and objects hold.
+    # The user does not write what the library's functions and objects hold, or pass to each other.
     left_out = (RemedyKind.EDIT, RemedyKind.CONSTRUCT)
     kept = tuple(one for one in remedies if one.kind not in left_out and one.name != "fixed-size")
+    if not (kept or is_held) and first.alone_for:
+        return _without_break("remove-break-inside", first.alone_for, first.function)
     return kept or _not_the_users(owner, group)
 
 
@@ -108,13 +115,13 @@ def _own_remedies(group: Sequence[Recompile], changes: Sequence[ValueChange]) ->
     """The remedies where the user's code passes or holds what changed."""
     first, change, shared = group[0], changes[0], group[0].shared
     differs = first.is_elsewhere or any(one.objects > 1 for one in changes)
+    # A branch on a size that crosses a break is there without the break as well.
+    if change.holder is Holder.RESULT and change.kind is not ChangeKind.BRANCH_ON_SIZE:
+        return _without_break("remove-break", change.switched_at or first.site)
     # What the same line passes would be passed without the break as well, and a mode would change.
     if first.made_by and change.kind is not ChangeKind.GRAD_MODE and (differs or change.kind is ChangeKind.NUMBER):
         at, function = first.made_by
         return _without_break("remove-break-above", at, function)
-    # A branch on a size that crosses a break is there without the break as well.
-    if change.holder is Holder.RESULT and change.kind is not ChangeKind.BRANCH_ON_SIZE:
-        return _without_break("remove-break", change.switched_at or first.site)
     growing = next(filter(_grows, changes), None)
     if growing is not None:
         return (remedy("written-outside", owner=growing.owner),)
@@ -325,6 +332,12 @@ def _name(first: Recompile, changes: Sequence[ValueChange], *, once: bool) -> st
             return "convert-before"
         case ChangeKind.REQUIRES_GRAD if change.is_parameter:
             return "frozen-sets"
+        case ChangeKind.LAYOUT if change.is_parameter:
+            return "own-sizes"
+        case ChangeKind.LAYOUT if once:
+            return "once"
+        case ChangeKind.FUNCTION if once and holder is Holder.ATTRIBUTE:
+            return "once"
         case ChangeKind.OBJECT | ChangeKind.FREED if change.objects < 2:
             return "made-once"
         case ChangeKind.KEYS:

@@ -16,7 +16,7 @@ from breakscan.explanation.context import ExplainContext
 from breakscan.explanation.frames import UncompiledFrame
 from breakscan.model.findings import ChangeKind, Holder, Origin, Site
 from breakscan.model.problem import Caller, SharedCode, ValueChange, users_line
-from breakscan.recording.parsers.frames import calls_user_code, is_compiler_entry, is_module_wrapper, is_resumed
+from breakscan.recording.parsers.frames import calls_user_code, is_compiler_entry, is_module_wrapper, resumed_at
 from breakscan.recording.parsers.guards import (
     BEFORE_BREAK,
     NONE_FAILED,
@@ -45,8 +45,7 @@ from breakscan.rulebook.matching import explaining_rule
 
 @dataclass(frozen=True, slots=True)
 class HowCompiled:
-    """``torch.compile`` for a function: the number of calls that asked for it, ``dynamic`` as Python writes it, and the
-    version of torch."""
+    """``torch.compile`` for a function: the number of its calls, ``dynamic`` as Python writes it, torch's version."""
 
     calls: int
     dynamic: str | None
@@ -76,7 +75,8 @@ class Recompile:
     loop whose rounds depend on it, ``container`` the expression of the ``nn.Sequential`` that called the function.
     ``alone_for`` is a break in the function, or in what it calls, without which its caller's graph would have it;
     ``is_elsewhere`` says that another line calls the function than when the version was compiled.
-    ``runs`` is how often graphs had run in the process before it."""
+    ``runs`` is how often graphs had run in the process before it; ``in_thread`` says that another thread than the main
+    one called the version that did not fit."""
 
     rule: Rule | None
     function: str | None
@@ -107,6 +107,7 @@ class Recompile:
     is_elsewhere: bool = False
     container: str | None = None
     runs: int | None = None
+    in_thread: bool = False
 
 
 _MOST_VALUES = 5
@@ -256,10 +257,9 @@ def recompiles(
         how[call.code] = HowCompiled(known.calls + 1, call.settings.get("dynamic", known.dynamic), torch)
     direct = {(code.path, context.function_of(code)) for code in how if code}
     versions = {compiled.compile_id: compiled for compiled in compiles}
-    eager = {fate.function: fate for fate in fates if fate.break_site}
-    broken = {(frame.path, frame.line): seen.stack[-1] for seen in breaks for frame in seen.stack}
+    broken = {(frame.path, frame.line): context.not_torchs(seen.stack)[-1] for seen in breaks for frame in seen.stack}
     inside = {
-        (frame.path, context.function(frame.path, frame.line, frame.name)): seen.stack[-1]
+        (frame.path, context.function(frame.path, frame.line, frame.name)): context.not_torchs(seen.stack)[-1]
         for seen in breaks
         for frame in seen.stack[1:]
     }
@@ -278,7 +278,7 @@ def recompiles(
         for one in met:
             count = times[one.seen.frame, one.guard.subject]
             ways = how.get(one.seen.frame, NOT_KNOWN)
-            recompile = _recompile(one, count, causes, eager, broken, run, versions, ways, context)
+            recompile = _recompile(one, count, causes, fates, broken, run, versions, ways, context)
             about = one.seen.frame.path, recompile.function
             at = None if about in direct else inside.get(about)
             seconds = _seconds_again(recompile.compile_id, versions, run.first_backward)
@@ -376,8 +376,7 @@ class _Change:
     values: set[tuple[str | None, str | None]] = field(default_factory=set)
 
     def brings(self, frame: Code, guard: ParsedGuard, *, is_last: bool) -> bool:
-        """Return whether another recompile at the same call is of this change; ``is_last`` says that none lies
-        between."""
+        """Return whether another recompile of the call is of this change; ``is_last``: none lies between."""
         same = bool(guard.old and guard.new) and (guard.old, guard.new) in self.values
         if guard.kind in _SPREADING:
             return same or (is_last and frame not in self.frames)
@@ -472,7 +471,7 @@ def _recompile(
     met: _Met,
     times: int,
     causes: _Causes,
-    eager: Mapping[str, UncompiledFrame],
+    fates: Sequence[UncompiledFrame],
     broken: _Broken,
     run: _Process,
     versions: Mapping[str, CompiledFrame],
@@ -526,9 +525,10 @@ def _recompile(
         is_memo=is_memo,
         unrolled=_unrolled(seen, (guard, *met.also), context),
         container=_container(seen, call, context),
-        made_by=_break_above(seen, eager, context) if origin is not Origin.USER else None,
+        made_by=_break_above(seen, fates, context) if origin is not Origin.USER else None,
         is_elsewhere=before is not None and _line_above(seen, context) != _line_above(before, context),
         runs=seen.runs,
+        in_thread=before is not None and before.in_thread,
     )
 
 
@@ -542,14 +542,14 @@ def _opened(guard: ParsedGuard, sizes: Sequence[ParsedGuard], demands: Sequence[
 def _line_above(seen: RecompileSeen | CompileStarted, context: ExplainContext) -> tuple[str, int] | None:
     """The line that calls the function that is compiled; the rest of one after a break is called by itself."""
     code = seen.frame if isinstance(seen, RecompileSeen) else seen.code
-    callers = context.not_torchs(seen.stack)[: -1 if code and is_resumed(code.name) else None]
+    callers = context.not_torchs(seen.stack)[: -1 if code and resumed_at(code.name) else None]
     return (callers[-1].path, callers[-1].line) if callers else None
 
 
 def _closes_over(frame: Code, subject: str, context: ExplainContext) -> bool:
     """Return whether a variable of a function that starts there is no parameter."""
     root = _ROOT.match(subject)
-    is_head = not is_resumed(frame.name) and context.sources.line(frame.path, frame.line) is not None
+    is_head = resumed_at(frame.name) is None and context.sources.line(frame.path, frame.line) is not None
     return is_head and root is not None and context.sources.parameter(frame.path, frame.line, root[0]) is None
 
 
@@ -629,7 +629,7 @@ def _caller_of_generated(seen: RecompileSeen, context: ExplainContext) -> StackF
 
 def _begins_call(seen: RecompileSeen, context: ExplainContext) -> bool:
     """Return whether the program itself called the function, rather than compiled code."""
-    if seen.cut and (is_resumed(seen.frame.name) or (seen.stack and calls_user_code(seen.stack[-1]))):
+    if seen.cut and (resumed_at(seen.frame.name) or (seen.stack and calls_user_code(seen.stack[-1]))):
         # One of the frames that are missing is the program's.
         return False
     entry = next((i for i, frame in enumerate(seen.stack) if is_compiler_entry(frame.path)), None)
@@ -649,13 +649,14 @@ def _call(seen: RecompileSeen, context: ExplainContext) -> StackFrame | None:
 
 
 def _break_above(
-    seen: RecompileSeen, eager: Mapping[str, UncompiledFrame], context: ExplainContext
+    seen: RecompileSeen, fates: Sequence[UncompiledFrame], context: ExplainContext
 ) -> tuple[Site, str] | None:
     """The break because of which a library's function is compiled alone, and the caller that runs eager of it."""
-    for caller in reversed(context.callers(seen.stack)):
-        fate = eager.get(caller.function or "")
-        if fate and fate.break_site:
-            return fate.break_site, fate.function
+    for frame in reversed(context.not_torchs(seen.stack)):
+        name, at = context.caller(frame).function, resumed_at(frame.name) or 0
+        for fate in (one for one in fates if one.function == name):
+            if fate.break_site and (not fate.rest_only or fate.site.line <= at <= fate.site.end_line):
+                return fate.break_site, fate.function
     return None
 
 

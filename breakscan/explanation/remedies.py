@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from importlib import resources
 
@@ -18,10 +19,23 @@ from breakscan.rulebook.remedies import NESTED, remedy, rule_remedies
 from breakscan.source.toml_text import parse_toml
 
 Remedies = tuple[Remedy, ...]
+ISOLATED = "isolate_recompiles"
 
 
 def break_remedies(site: BreakSite) -> Remedies:
     """The remedies for a break, the best first: in the user's code those of the rule."""
+    return in_its_thread(_break_remedies(site), site.in_thread)
+
+
+def in_its_thread(remedies: Remedies, is_another: bool) -> Remedies:
+    """The remedies; in another thread than the main one, in which a command would set them, settings are set there."""
+    kept = [not is_another or one.kind is not RemedyKind.SETTING or one.name == ISOLATED for one in remedies]
+    there = "in the thread that makes the call, since each has settings of its own"
+    moved = (replace(one, text=f"{there}: {one.text}", settings=()) for one in remedies)
+    return tuple(one if stays else new for one, new, stays in zip(remedies, moved, kept, strict=True))
+
+
+def _break_remedies(site: BreakSite) -> Remedies:
     if is_torchs_wish(site):
         return (remedy("wanted-by-torch"),)
     mode = Mode.FULLGRAPH if site.verdict is Verdict.RAISES else Mode.DEFAULT
@@ -57,8 +71,7 @@ def is_torchs_wish(site: BreakSite) -> bool:
 
 
 def _in_library(path: str, at: str, of_rule: Remedies) -> Remedies:
-    """The remedies for the user of a library in whose code it is; those ``of_rule`` that are no settings are for its
-    authors."""
+    """The remedies for a library's user, in whose code it is; ``of_rule`` without settings is for its authors."""
     package = package_of(path)
     if package is None:
         return of_rule

@@ -285,8 +285,7 @@ class UserSource:
         return next((ast.unparse(one.value) for one in given if isinstance(one.value, ast.Compare)), None)
 
     def passed(self, call: StackFrame, path: str, line: int, parameter: str) -> str | None:
-        """The expression that a call passes for a parameter of the function that starts at a line of a file, if it is a
-        name or an attribute."""
+        """The name or attribute that a call passes for a parameter of the function that starts at a line of a file."""
         callee = self._file(path)
         function = next(iter(callee.outline.functions_from(line)), None) if callee else None
         caller = self._file(call.path)

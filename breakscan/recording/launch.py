@@ -45,8 +45,7 @@ class RequestError(ValueError):
 
 
 def compile_request(text: str, argv: Sequence[str]) -> Request:
-    """The request of a ``--compile``, of a program run as ``python ARGV``.  Raises RequestError for a text of another
-    form."""
+    """The request of a ``--compile``, of a program run as ``python ARGV``.  Raises RequestError for other texts."""
     module, colon, attribute = text.partition(":")
     parts = [*(module.split(".") if module else []), *attribute.split(".")]
     if not colon or not all(part.isidentifier() for part in parts):
@@ -209,8 +208,7 @@ def _next_signal(signals: set[signal.Signals]) -> tuple[int, bool]:
 
 
 def die_with_parent(number: int) -> None:
-    """Has this process end by a signal with its parent: where that is killed, it must not go on unseen, holding its
-    GPU."""
+    """Has this process end by a signal with its parent: if that is killed, it must not go on and hold its GPU."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, number)

@@ -75,8 +75,7 @@ class Recorder:
         self._writer.close()
 
     def loaded(self, executed: str | None = None) -> None:
-        """Hooks into the modules of torch that the program has loaded by now; ``executed`` is one whose import is about
-        to end."""
+        """Hooks into the modules of torch that are loaded by now; ``executed`` is one whose import is about to end."""
         self._hooks.loaded(executed)
 
     def note(self, records: Iterable[Record]) -> None:

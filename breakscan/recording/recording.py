@@ -124,8 +124,7 @@ def compiled(process: Sequence[Record]) -> bool:
 
 
 def _processes(records: Iterable[Record]) -> Iterator[list[Record]]:
-    """The processes that wrote one file: more than one where a process id came round again, or a process became
-    another program."""
+    """The processes that wrote one file: several where a process id came again, or one became another program."""
     process: list[Record] = []
     for record in records:
         if isinstance(record, ProcessStarted | ProcessForked) and process:
@@ -178,8 +177,7 @@ def _read_file(path: Path) -> Iterator[Record]:
 
 
 class Tally:
-    """The records in a folder by kind, and the seconds that compiling took; each call of :meth:`read` goes on where
-    the last one ended."""
+    """The records in a folder by kind, and the seconds of compiling; :meth:`read` goes on where it ended last."""
 
     def __init__(self, folder: Path) -> None:
         self.kinds: Counter[str] = Counter()

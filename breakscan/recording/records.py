@@ -36,8 +36,7 @@ class Record:
 
 
 def mapped(value: T, change: Callable[[Any], Any]) -> T:
-    """A record, or a part of one, with each dataclass in it replaced by what ``change`` returns; itself where that
-    returns all as it is."""
+    """A record, or a part of one, with each dataclass in it replaced by what ``change`` returns, if that differs."""
     new: Any = value
     if isinstance(value, tuple):
         items = tuple(mapped(item, change) for item in value)
@@ -117,8 +116,7 @@ class RankSeen(Record):
 
 
 class HookInstalled(Record):
-    """The installed torch has what a hook needs, or lacks it: ``without`` is the clause of reports on what is missing
-    then."""
+    """The installed torch has what a hook needs, or lacks it: ``without`` is the clause on what is missing then."""
 
     name: str
     available: bool
@@ -170,12 +168,14 @@ class PackageInstalled(Record):
 
 
 class CompileStarted(Record):
-    """Dynamo starts on a frame: the stack above it, outermost first, and its code."""
+    """Dynamo starts on a frame: the stack above it, outermost first, and its code.  ``in_thread`` says that another
+    thread than the main one calls it, where that is known: settings of Dynamo hold for the thread that sets them."""
 
     compile_id: str
     code: Code
     stack: tuple[StackFrame, ...]
     at: float
+    in_thread: bool = False
 
 
 class CompileTimed(Record):
@@ -359,8 +359,7 @@ class PythonLine:
 
 
 class PythonMade(Record):
-    """The Python that runs in place of a function, and calls its graph.  Of the rest of a function, ``goes_on`` is its
-    first line."""
+    """The Python that runs in place of a function; ``goes_on`` is the first line of the rest of one."""
 
     compile_id: str | None
     goes_on: int | None
@@ -376,8 +375,7 @@ class DdpSplit(Record):
 
 @dataclass(frozen=True, slots=True)
 class AutogradNode:
-    """A value of AOTAutograd's graph: its name, its operator (``aten.relu.default``), the number of its line among
-    those of the graph."""
+    """A value of AOTAutograd's graph: its name, its operator (``aten.relu.default``), the number of its line there."""
 
     name: str
     operator: str | None
@@ -408,8 +406,7 @@ class CodeGenerated(Record):
 
 class CacheLooked(Record):
     """A compiler cache was asked: ``cache`` is ``fx_graph`` or ``aotautograd``, ``outcome`` ``hit``, ``miss``,
-    ``disabled`` or ``bypass``, and why it was bypassed.  ``guards`` are those of what the cache has under the key, if
-    they did not hold."""
+    ``disabled`` or ``bypass``, and why.  ``guards`` are those of what has the key, if they did not hold."""
 
     compile_id: str
     cache: str
@@ -499,8 +496,7 @@ class GraphRan(Record):
 class CallsRan(Record):
     """Outermost calls of what ``torch.compile`` gave, those left out in which something was compiled.  ``key`` as in
     ``CompileCalled``; ``in_graphs`` and ``in_gaps`` (after graphs that a break ended) are parts of ``usual``.
-    ``outside`` is what ``timed_on_device`` of the calls spent on their device outside both.  The last record of a key
-    counts."""
+    ``outside`` is what ``timed_on_device`` calls spent on their device outside both.  The last of a key counts."""
 
     key: int
     calls: int
@@ -515,8 +511,7 @@ class CallsRan(Record):
 class EagerCallsRan(Record):
     """The calls of ``CallsRan`` in which no graph ran.  ``stance`` is torch's during the calls, as
     ``torch.compiler.set_stance`` names it; ``stack`` is that of the first one.  The last record of a key and a stance
-    counts.  ``values`` counts calls past the limit of recompiles by the value of the expression ``about`` for which
-    there is no version."""
+    counts.  ``values`` counts calls past the limit by the value of ``about`` for which there is no version."""
 
     key: int
     stance: str
@@ -528,8 +523,7 @@ class EagerCallsRan(Record):
 
 @dataclass(frozen=True, slots=True)
 class HostCall:
-    """A call into torch or a library: how often a step makes it, and its seconds on the host in a step, without what it
-    calls."""
+    """A call into torch or a library: how often a step makes it, its own seconds on the host in a step."""
 
     name: str
     calls: float

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -100,7 +101,8 @@ def trace_records(
     if "dynamo_start" in metadata:
         *above, own = (_frame(entry, file_name) for entry in metadata["dynamo_start"]["stack"])
         stack = stack_above() if stack_above else tuple(above)
-        yield CompileStarted(compile_id, Code(own.path, own.line, own.name), stack, at)
+        in_thread = stack_above is not None and threading.current_thread() is not threading.main_thread()
+        yield CompileStarted(compile_id, Code(own.path, own.line, own.name), stack, at, in_thread)
     elif "dynamo_output_graph" in metadata:
         yield TracedText(compile_id, "graph", payload or "", at)
     elif timed := metadata.get("compilation_metrics"):
@@ -201,8 +203,7 @@ _FAILS_ON_LIMIT = "FailOnRecompileLimitHit"
 
 class TraceAndHooks:
     """Follows the compilations of one process.  ``works`` returns True if a hook, by its name, saw what the trace
-    speaks of now; ``cut`` says that stacks above compilations are those of torch's trace, which lack their two
-    innermost frames."""
+    speaks of now; ``cut`` says that stacks above compilations lack their two innermost frames, as in torch's trace."""
 
     def __init__(self, works: Callable[[str], bool], *, cut: bool = False) -> None:
         self.numbers = itertools.count()
@@ -275,8 +276,7 @@ class TraceAndHooks:
         return list(self._guards.values())
 
     def stacks(self, said: TracedText) -> tuple[Stack, Stack]:
-        """The parts of a break's stack: that above the compilation, which belongs to the call, and that which Dynamo
-        traced."""
+        """The parts of a break's stack: above the compilation, which is the call's, and what Dynamo traced."""
         code, stack = self._code(said.compile_id), traceback_frames(said.text)
         known = [frame for frame in self.above.get(said.compile_id, ()) if not is_dynamos_file(frame.path)]
         of_code = [i for i, frame in enumerate(stack) if is_of(frame, code)]
@@ -284,8 +284,7 @@ class TraceAndHooks:
         return tuple(stack[:own]), tuple(stack[own:])
 
     def _code(self, compile_id: str) -> Code:
-        """The code of the function; of one that was not started, because of the limit, that of its first
-        compilation."""
+        """The code of the function; of one that was not started, because of the limit, of its first compilation."""
         frame, _, _ = compile_id.rpartition("/")
         return self.codes.get(compile_id) or self.codes.get(f"{frame}/0") or _UNKNOWN
 

@@ -203,8 +203,7 @@ def write_sarif(report: DiagnosticReport, stream: TextIO) -> None:
 
 
 class _Results:
-    """The results of one run and the rules that they refer to.  Paths are relative to ``root`` if they are inside
-    it."""
+    """The results of one run and the rules that they refer to.  Paths inside ``root`` are relative to it."""
 
     def __init__(self, root: str, report: DiagnosticReport) -> None:
         self.root = root.rstrip("/\\") or root

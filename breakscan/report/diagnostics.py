@@ -159,8 +159,7 @@ _VARIABLES = ("GITHUB_WORKSPACE", "CI_PROJECT_DIR")
 
 
 def checkout_root() -> str:
-    """The folder of the checkout in GitHub Actions and GitLab, else the root of the git repository, else the working
-    directory; absolute."""
+    """The absolute folder of the checkout in GitHub Actions and GitLab, else of the git repository, else here."""
     for variable in _VARIABLES:
         if folder := os.environ.get(variable):
             return os.path.abspath(folder)

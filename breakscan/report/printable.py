@@ -45,8 +45,7 @@ _STARTS_COMMAND = re.compile(r"^(\s*:)(?=:)", re.MULTILINE)
 
 
 def inert(text: str) -> str:
-    """The text with a blank of no width in what the runner would take for a command: a line that begins with ``::``,
-    and ``##[`` anywhere."""
+    """The text with blanks of no width in what the runner takes for a command: ``::`` first, ``##[`` anywhere."""
     return _STARTS_COMMAND.sub("\\1\u200b", text).replace("##[", "##\u200b[")
 
 
@@ -95,8 +94,7 @@ def _names_with_text(kind: type) -> tuple[str, ...]:
 
 
 def write_json_report(schema: int, report: Mapping[str, Any], stream: TextIO) -> None:
-    """Writes the number of the schema, the version of breakscan and the report as one JSON object, ASCII only, and a
-    line end."""
+    """Writes the number of the schema, the version and the report as one JSON object, ASCII only, and a line end."""
     head = {"schema": schema, "tool": {"name": "breakscan", "version": __version__}}
     json.dump({**head, **report}, stream, indent=2, default=_json_value)
     stream.write("\n")

@@ -86,8 +86,7 @@ class NotebookCells:
         return replace(finding, site=self.site(finding.site), region=region, behind=behind)
 
     def error(self, error: SourceError) -> SourceError:
-        """The same for what could not be checked.  The first line of the text is that of no cell: what is said there is
-        about the file."""
+        """The same for what could not be checked.  The first line of the text is no cell's: it is about the file."""
         if error.line == 1:
             return error
         at = self.site(Site(error.path, error.line, error.column, error.line, error.column))
@@ -103,8 +102,7 @@ class NotebookCells:
         )
 
     def in_file(self, site: Site) -> Site:
-        """A site as reports show it; one in a cell as the first line of its notebook, since lines of the JSON say
-        nothing."""
+        """A site as reports show it; one in a cell as the first line of its notebook: lines of the JSON say nothing."""
         cell = self.by_name.get(site.path)
         return site if cell is None else Site(cell.path, 1, 1, 1, 1)
 

@@ -9,6 +9,7 @@ from programs import Folder, Zoo, explained_here
 
 import breakscan
 from breakscan.explanation.explanation import Explanation
+from breakscan.model.problem import ProblemKind
 from breakscan.recording.records import FrameEnded, Record
 from breakscan.report.explain import ExplainReport
 from breakscan.report.explain.json import explain_object
@@ -205,6 +206,37 @@ Trainer(double).run([torch.ones(n) for n in (3, 4)])
     assert (recompile["users_line"]["path"], recompile["users_line"]["line"]) == ("script.py", 9)
     assert recompile["seconds"] > 0
     assert "trainer.py:10, script.py:9." in terminal_text(run)
+
+
+def test_a_break_that_comes_later_in_a_function_is_not_to_blame(folder: Folder) -> None:
+    folder.write(
+        "site-packages/layers.py",
+        """
+def checked(x):
+    if x.sum() > 99:
+        raise ValueError
+    return x
+
+def loss(x, y):
+    total = checked(x).sum()
+    total = total + checked(y).sum()
+    for n in range(2):
+        if total > n:
+            total = total * 2
+    return total
+""",
+    )
+    run = explained_here(
+        folder.path,
+        """
+import torch, sys
+sys.path.insert(0, "site-packages")
+from layers import loss
+torch.compile(loss, backend="eager")(torch.ones(3), torch.ones(3, requires_grad=True))
+""",
+    )
+    (problem,) = (one for one in run.problems if one.kind is ProblemKind.RECOMPILES)
+    assert "layers.py:3," in problem.remedies[0].text
 
 
 def test_a_logger_of_a_library_can_be_ignored_as_the_advice_says(folder: Folder) -> None:

@@ -563,3 +563,21 @@ torch._dynamo.config.recompile_limit = 8
     assert problem.shared is not None
     assert problem.shared.eager_calls == 6
     assert [one.name for one in problem.remedies] == ["isolate_recompiles", "recompile_limit"]
+
+
+def test_settings_for_what_a_thread_calls_are_set_there(tmp_path: Path) -> None:
+    program = """
+import threading
+torch._dynamo.config.recompile_limit = 64
+@torch.compile(backend="eager", dynamic=False)
+def f(x):
+    return x * 2
+thread = threading.Thread(target=lambda: [f(torch.ones([2] * n)) for n in range(12)])
+thread.start()
+thread.join()
+torch._dynamo.config.recompile_limit = 8
+"""
+    (problem,) = recompiled(tmp_path, program)
+    (limit,) = (one for one in problem.remedies if one.name == "recompile_limit")
+    assert limit.settings == ()
+    assert "thread" in limit.text

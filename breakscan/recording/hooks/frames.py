@@ -118,8 +118,7 @@ class FrameHook(Hook):
 
 
 def _reaches_the_user(error: Exception, converter: Any) -> bool:
-    """Return whether an exception goes on to the user's code, as ``ConvertFrame.__call__`` and ``fullgraph=True``
-    decide it."""
+    """Return whether an exception reaches the user, as ``ConvertFrame.__call__`` and ``fullgraph=True`` decide it."""
     from torch._dynamo import config
 
     box = getattr(converter, "_box", None)

@@ -49,8 +49,7 @@ class GraphHook(Hook):
         return call_user_compiler
 
     def failed_at(self, error: BaseException | None) -> tuple[StackFrame, ...]:
-        """The traced stack of the operation on which a backend failed with this exception, innermost last; empty where
-        that is not known."""
+        """The traced stack of the operation on which a backend failed, innermost last; empty where it is not known."""
         cause = root_cause(error)
         return self._failed_at if cause is not None and id(cause) == self._failed else ()
 
@@ -119,8 +118,7 @@ class BackwardLineHook(Hook):
 
 
 class CudaGraphSkipHook(Hook):
-    """Records why graphs do not run as CUDA graphs: what is found only when a graph runs reaches neither trace nor
-    metrics."""
+    """Records why graphs are no CUDA graphs: what is found only when one runs reaches neither trace nor metrics."""
 
     name = "cudagraphs"
     without = "why graphs do not run as CUDA graphs is missing"

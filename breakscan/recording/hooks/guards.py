@@ -311,8 +311,7 @@ class _Scope:
 
 
 def _answers_itself(kind: type) -> bool:
-    """Return whether code of the program runs, or the value changes, when one asks it for an attribute or an item that
-    it lacks."""
+    """Return whether asking it for an attribute or item that it lacks runs code of the program or changes it."""
     asked = (vars(one).keys() & _ASKED for one in kind.__mro__ if not one.__module__.startswith(_TORCHS))
     return hasattr(kind, "__missing__") or any(asked)
 

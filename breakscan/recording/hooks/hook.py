@@ -305,8 +305,7 @@ class Hooks:
         return name in self._available and name not in (self.failed if name == "frames" else self._failing)
 
     def install(self, left_out: Collection[type[Hook]]) -> None:
-        """Installs all but those that are left out.  The last one is the outermost: what the others see is seen while
-        it is at work."""
+        """Installs all but those that are left out.  The last one is the outermost: it is at work around the others."""
         for kind, hook in self._hooks.items():
             if kind in left_out:
                 continue

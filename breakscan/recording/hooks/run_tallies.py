@@ -29,8 +29,7 @@ def ring() -> array[float]:
 
 
 def usual(durations: Sequence[float], count: int) -> Usual:
-    """Median and quartiles of the last of ``count`` durations.  Of two, the smaller is the median: one may have been
-    disturbed."""
+    """Median and quartiles of the last ``count`` durations; of two, the smaller: one may have been disturbed."""
     kept = sorted(durations[: min(count, KEPT)])
     if not kept:
         return NO_TIME

@@ -216,8 +216,7 @@ def name_of(subject: Any) -> str:
 
 
 def written_code(subject: Any) -> Code | None:
-    """The code of a function, or of the ``forward`` of a module, below the decorators, which an export runs as it does
-    all other code."""
+    """The code of a function, or of the ``forward`` of a module, below the decorators, which an export runs as well."""
     function = _function(subject)
     return _code(inspect.unwrap(function) if callable(function) else function)
 

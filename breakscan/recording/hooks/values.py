@@ -238,8 +238,7 @@ class _Describer:
 
 
 def _attributes(value: Any, names: Iterable[str]) -> Iterator[tuple[str, Any]]:
-    """The attributes of these names that an object itself holds, parameters, buffers and modules of a module among
-    them."""
+    """The attributes of these names that an object itself holds, also parameters, buffers and modules of a module."""
     parts = held_by(value)
     for name in names:
         for part in parts:

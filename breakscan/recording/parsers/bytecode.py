@@ -41,8 +41,7 @@ class _UnreadableError(Exception):
 
 
 def python_lines(code: CodeType, names: Mapping[str, Any]) -> tuple[PythonLine, ...]:
-    """The lines of a function that Dynamo made, with its head; ``names`` are its globals.  ``...`` ends what cannot be
-    read."""
+    """The lines of a function that Dynamo made; ``names`` are its globals.  ``...`` ends what cannot be read."""
     return (PythonLine(_head(code), 0), *_ways(code, names, []))
 
 
@@ -182,8 +181,7 @@ class _Run:
 
 @dataclass(slots=True)
 class _Expression:
-    """A text, after that of ``owner`` if it has one, or the value of a statement; ``rest`` is the code for the rest of
-    the function."""
+    """A text, after that of ``owner`` if it has one, or the value of a statement; ``rest``: that of the function."""
 
     run: _Run
     text: str = ""

@@ -74,8 +74,7 @@ def calls_user_code(frame: StackFrame) -> bool:
 
 
 def is_module_wrapper(path: str) -> bool:
-    """Return whether the file is the one whose function Dynamo compiles in place of the ``forward`` of a module of
-    torch's."""
+    """Return whether the file has the function that Dynamo compiles in place of the ``forward`` of torch's modules."""
     return path.replace("\\", "/").endswith("torch/_dynamo/external_utils.py")
 
 
@@ -120,6 +119,11 @@ def limit_reason(text: str) -> str:
 def exceeds_limit(text: str) -> bool:
     """Return whether the text says that a frame was compiled too often."""
     return "recompile limit exceeded" in text
+
+
+def is_forbidden(text: str) -> bool:
+    """Return whether the text says that compiled code calls a function of torch that it may not call."""
+    return text.startswith("Attempt to trace forbidden callable")
 
 
 _LACKING_BACKWARD = {
@@ -214,8 +218,7 @@ def chained(cause: str, consequence: str) -> str:
 
 
 def frame_skipped(text: str) -> bool:
-    """Return whether the text says that the frame falls back to eager, or all of it from the last place where Dynamo
-    can resume."""
+    """Return whether the text says that the frame falls back to eager, or its rest, from where Dynamo can resume."""
     return "Failed to handle graph break gracefully" in text or rest_skipped(text)
 
 
@@ -284,8 +287,7 @@ class ExportProblem(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class ProblemRead:
-    """A problem, what it is about (an expression, an operator, a size, a class), what torch says of it, and the fixes
-    that it suggests."""
+    """A problem, what it is about (an expression, an operator, a size, a class), torch's words and fixes."""
 
     problem: ExportProblem
     about: str

@@ -168,7 +168,7 @@ _HOLDERS = (
     (
         Holder.ATTRIBUTE,
         re.compile(
-            r"\bhasattr\(|\.__dict__\)|\b[LG]\['\w+'\](?:\[[^\]]+\])*\.(?!size|shape|stride|item|dim|_base|__code__|__dict__)\w"
+            r"\bhasattr\(|\.__dict__\)|\b[LG]\['\w+'\](?:\[[^\]]+\])*\.(?!size|shape|stride|item|dim|_base|__code__|__dict__(?!\[))\w"
         ),
     ),
     (Holder.ARGUMENT, re.compile(r"\bL\['")),
@@ -326,6 +326,7 @@ def readable(source: str) -> str:
     """An expression over Dynamo's scopes as the user would write it: ``self.linear.weight`` for
     ``L['self']._modules['linear']._parameters['weight']``."""
     text = re.sub(r"\b[LG]\['([^']+)'\]", r"\1", source)
+    text = re.sub(r"\.__dict__\['(_modules|_parameters|_buffers)'\]", r".\1", text)
     text = re.sub(r"\.(?:_modules|_parameters|_buffers|__dict__)\['([^']+)'\]", r".\1", text)
     text = re.sub(r"\.__dict__\b|\.__closure__\[\d+\]\.cell_contents", "", text)
     text = re.sub(r"\.size\(\)\[", ".shape[", text)
@@ -495,8 +496,7 @@ def failed_guard(reason: str) -> FailedGuard:
 
 
 def _with_scope(text: str) -> str:
-    """The guard over Dynamo's scopes, as hooks see it: in its reasons torch writes ``x`` for ``L['x']``.  A comment
-    after it stays."""
+    """The guard over Dynamo's scopes, with its comment, as hooks see it: reasons have ``x`` for ``L['x']``."""
     text = text.strip()
     expression = parse_expression(text)
     if expression is None:

@@ -54,11 +54,11 @@ COMPUTED: Computed = {
     Remedy: {"command": attrgetter("command")},
 }
 """The keys of a class that are not fields."""
-FOR_REMEDIES = ("is_memo", "is_elsewhere", "unrolled", "container", "alone_for")
+FOR_REMEDIES = ("is_memo", "is_elsewhere", "unrolled", "container", "alone_for", "in_thread")
 _LEFT_OUT: Mapping[type, tuple[str, ...]] = {
     Generated: ("code",),
     Problem: ("stack", "price", "page"),
-    BreakSite: ("remedies", "disabled", "keeps", "is_whole", "hooked", "is_causal"),
+    BreakSite: ("remedies", "disabled", "keeps", "is_whole", "hooked", "is_causal", "in_thread"),
     UncompiledFrame: ("hints", "helps", "only_compiled", "quoted"),
     StepsProfiled: ("key",),
     CacheLooked: ("compile_id", "guards"),

@@ -144,10 +144,12 @@ class _Writer:
             self.paragraph(f"Called from {', '.join(map(place, problem.called_from))}.")
         texts = [remedy.text for remedy in problem.remedies]
         advice = [text for text in texts if text not in self.advised]
-        if problem.kind is ProblemKind.RECOMPILES and texts and not advice:
-            advice = ["as above"] if texts == self.last_advice else texts[:1]
+        if problem.kind is ProblemKind.RECOMPILES and texts and texts[0] not in advice:
+            advice = ["as above"] if texts == self.last_advice else [texts[0], *advice]
+        # Where the best remedy stands above, the others are no better than it.
+        is_above = bool(advice) and advice[0] in texts[1:]
         for number, text in enumerate(advice):
-            self.labelled("Or" if number else "Instead", text)
+            self.labelled("Or" if number or is_above else "Instead", text)
         for hint in problem.hints[:MOST_HINTS]:
             self.labelled("Hint", hint)
         # A rule is named at each of its sites, and says the same at each.

@@ -59,8 +59,7 @@ class SourceStore:
         self._marked: set[str] = set()
 
     def number(self, path: str, first: int, last: int, marked: bool = False) -> int:
-        """The number of a path, whose lines from ``first`` to ``last`` are spoken of.  Of ``marked`` files the reader
-        wants to see all."""
+        """The number of a path, whose lines from ``first`` to ``last`` are spoken of; all of ``marked`` files."""
         self._lines.setdefault(path, set()).update(range(first, min(last, first + AROUND) + 1))
         if marked:
             self._marked.add(path)
