@@ -14,6 +14,7 @@ from itertools import groupby, pairwise
 from pathlib import Path
 
 from breakscan.model.findings import Mode, Place, Verdict
+from breakscan.model.torch_versions import NESTED
 from breakscan.model.words import counted
 from breakscan.report.rules import MODES, PLACES
 from breakscan.rulebook.document import Example, Rule
@@ -227,14 +228,18 @@ of each version did with every example of every rule, on the CPU. Do not edit it
   [architecture.md](architecture.md#glossary) lists the verdicts.
 - `GBnnnn` is torch's own id of the break. Another id for the same verdict matters if you search logs for it.
 - To check code for a version that you have not installed: `breakscan check --target-torch 2.15`.
+- `2.15+nested` is 2.15 with `torch._dynamo.config.nested_graph_breaks = True`: a break in a called function then splits
+  the graph once, and not once more in each caller. A call in a loop or in a `try` still gives its caller up. `check`
+  judges so where the files set it, or for `--target-torch 2.15+nested` (from `2.13+nested` on).
 """
 
 
 def page() -> str:
     """The text of the page."""
     rules = list(load_library())
-    ledgers = [load_ledger(version) for version in measured_versions()]
-    lines = [line for before, after in pairwise(ledgers) for line in pair(before, after, rules)]
+    newest = measured_versions()[-1]
+    pairs = [*pairwise(measured_versions()), (newest, newest + NESTED)]
+    lines = [line for before, after in pairs for line in pair(load_ledger(before), load_ledger(after), rules)]
     return "\n".join([INTRODUCTION, *lines]).rstrip() + "\n"
 
 

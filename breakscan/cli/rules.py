@@ -143,9 +143,15 @@ def _differences(known: Ledger, seen: Ledger) -> Iterator[str]:
             if recorded is None or recorded.digest != example.digest:
                 yield f"{rule} {label}: the ledger does not hold this version of the example"
                 continue
-            for (mode, place), ruling in example.rulings.items():
-                before = recorded.rulings.get((mode, place))
-                if before is None or before != ruling:
-                    was = " ".join((before.verdict.value, *before.gb)) if before else "nothing"
-                    now = " ".join((ruling.verdict.value, *ruling.gb))
-                    yield f"{rule} {label} ({mode.value}, {place.value}): the ledger says {was}, Dynamo {now}"
+            before, after = (
+                {(mode.value, place.value): ruling for (mode, place), ruling in one.rulings.items()}
+                | {("nested", place.value): ruling for place, ruling in one.nested.items()}
+                for one in (recorded, example)
+            )
+            for where in dict.fromkeys([*after, *(one for one in before if one[0] == "nested")]):
+                was, now = (
+                    " ".join((r.verdict.value, *r.gb)) if (r := one.get(where)) else "nothing"
+                    for one in (before, after)
+                )
+                if was != now:
+                    yield f"{rule} {label} ({', '.join(where)}): the ledger says {was}, Dynamo {now}"

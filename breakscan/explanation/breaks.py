@@ -189,7 +189,9 @@ def _site(site: Site, group: Sequence[BreakSeen], context: ExplainContext) -> Br
     rule = context.rule_for(root, form, where, first.stack[first.stack.index(where) + 1 :] if own else (), origin)
     where_in = _place(group, context)
     # In a loop, the functions on the way run eager with it, too.
-    is_split = splits > 1 and where_in is not Place.LOOP and not (rule and rule.id == ASKS_FOR_NAMES)
+    is_split = (
+        splits > 1 and where_in is not Place.LOOP and not (rule and rule.id == ASKS_FOR_NAMES) and not first.nested
+    )
     at_site = context.sources.remedies_at(rule, where.path, site, returns=first.stack[:1] == (where,)) if rule else ()
     hooked = context.sources.only_call(where.path, _BACKWARD_HOOKS) if rule and rule.id == "BRK614" else None
     given_up = [

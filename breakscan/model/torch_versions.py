@@ -12,6 +12,10 @@ SUPPORTED = ("2.11", "2.12", "2.13", "2.14", "2.15")
 """The minor versions whose hooks and verdicts were tried, oldest first."""
 PINNED = "2.13.0"
 """The version that CI and the development environment install, and that the rule documents describe."""
+NESTED = "+nested"
+"""Ends the name of a version that is meant with ``torch._dynamo.config.nested_graph_breaks``."""
+NESTED_FROM = "2.13"
+"""The first version whose verdicts with that setting are recorded."""
 _VERSION = re.compile(r"(\d{1,9})\.(\d{1,9})(?!\d)", re.ASCII)
 
 
@@ -31,6 +35,11 @@ def is_version(version: str) -> bool:
 def minor_version(version: str) -> str:
     """``2.13`` of ``2.13.0+cpu``.  Raises ValueError if it is no version."""
     return ".".join(map(str, version_key(version)))
+
+
+def target_version(version: str) -> str:
+    """``2.13`` of ``2.13.0+cpu``, and ``2.13+nested`` of ``2.13.0+nested``."""
+    return minor_version(version) + (NESTED if version.endswith(NESTED) else "")
 
 
 def has_compiler(version: str) -> bool:

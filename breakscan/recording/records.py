@@ -215,7 +215,7 @@ class FrameEnded(Record):
 class BreakSeen(Record):
     """A graph break.  ``stack`` is that of the traced code, innermost last; ``frame`` is what was compiled;
     ``skipped`` says that the frame falls back to eager, ``raised`` that torch.compile raises, ``set_aside`` that it
-    would raise, had ``--keep-going`` not set ``fullgraph=True`` aside."""
+    would raise, had ``--keep-going`` not set ``fullgraph=True`` aside, ``nested`` that nested graph breaks are on."""
 
     compile_id: str | None
     frame: Code
@@ -224,6 +224,7 @@ class BreakSeen(Record):
     skipped: bool
     raised: bool
     set_aside: bool = False
+    nested: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ from typing import Any
 from unittest import mock
 
 from breakscan.model.findings import Kind, Mode, Place, Verdict
-from breakscan.model.torch_versions import minor_version
+from breakscan.model.torch_versions import NESTED_FROM, minor_version, version_key
 from breakscan.model.words import InputError
 from breakscan.recording.hooks.frames import FrameHook, watched_conversion
 from breakscan.recording.hooks.hook import wrapped
@@ -361,23 +361,37 @@ def replay_example(
 ) -> ExampleRulings:
     """The rulings on one example: default and fullgraph in each of the places that make sense for its kind, and for
     what breaks a graph what ``torch.export.export`` does, unless ``export`` is false."""
-    rulings: dict[tuple[Mode, Place], Ruling] = {}
+    import torch
+
+    is_placed = rule.kind is Kind.GRAPH_BREAK and not _COMPILES_ITSELF.search(example.source)
+    where = [] if rule.kind is Kind.EXPORT else list(places) if is_placed else [Place.PLAIN]
+    by_default = {place: _by_default(rule, example, place) for place in where}
+    rulings = {(Mode.DEFAULT, place): ruling for place, ruling in by_default.items()}
+    if is_placed:
+        rulings |= {(Mode.FULLGRAPH, place): _observed(rule, example, Mode.FULLGRAPH, place) for place in where}
+    if rule.kind is Kind.EXPORT or (is_placed and export):
+        rulings |= rulings_on_export(rule, example)
+    nested: dict[Place, Ruling] = {}
+    config: Any = torch._dynamo.config
+    if version_key(torch.__version__) >= version_key(NESTED_FROM):
+        with config.patch(nested_graph_breaks=True):
+            nested = {place: _by_default(rule, example, place) for place in where}
+    changed = {place: ruling for place, ruling in nested.items() if ruling != by_default[place]}
+    return ExampleRulings(digest(example), example.form, rulings, changed)
+
+
+def _by_default(rule: Rule, example: Example, place: Place) -> Ruling:
     if rule.kind is Kind.WRONG_RESULT:
-        rulings[Mode.DEFAULT, Place.PLAIN] = _ruling_on_results(rule, example)
-    elif rule.kind is Kind.MISUSE or _COMPILES_ITSELF.search(example.source):
+        return _ruling_on_results(rule, example)
+    if rule.kind is Kind.MISUSE or _COMPILES_ITSELF.search(example.source):
         seen = observe_as_is(rule, example)
         is_unused = seen.error is None and seen.graphs == 0
-        rulings[Mode.DEFAULT, Place.PLAIN] = Ruling(Verdict.UNUSED) if is_unused else _rule_on(seen, Mode.DEFAULT)
-    elif rule.kind is Kind.GRAPH_BREAK:
-        for mode, place in itertools.product((Mode.DEFAULT, Mode.FULLGRAPH), places):
-            rulings[mode, place] = _rule_on(observe(rule, example, mode, place), mode)
-        if export:
-            rulings.update(rulings_on_export(rule, example))
-    elif rule.kind is Kind.EXPORT:
-        rulings.update(rulings_on_export(rule, example))
-    else:
-        rulings[Mode.DEFAULT, Place.PLAIN] = _rule_on(observe(rule, example, Mode.DEFAULT, Place.PLAIN), None)
-    return ExampleRulings(digest(example), example.form, rulings)
+        return Ruling(Verdict.UNUSED) if is_unused else _rule_on(seen, Mode.DEFAULT)
+    return _observed(rule, example, Mode.DEFAULT, place)
+
+
+def _observed(rule: Rule, example: Example, mode: Mode, place: Place) -> Ruling:
+    return _rule_on(observe(rule, example, mode, place), mode)
 
 
 def disagreements(rule: Rule, rulings: ExampleRulings, label: str) -> list[str]:
@@ -397,7 +411,7 @@ def disagreements(rule: Rule, rulings: ExampleRulings, label: str) -> list[str]:
     return []
 
 
-def _rule_on(seen: ExampleRun, mode: Mode | None) -> Ruling:
+def _rule_on(seen: ExampleRun, mode: Mode) -> Ruling:
     gb = tuple(dict.fromkeys(seen.gb))
     if seen.error is not None:
         return Ruling(Verdict.RAISES, gb)

@@ -14,7 +14,16 @@ from typing import Any, Literal, Protocol
 
 from breakscan.model.findings import CheckTarget, Confidence, Mode
 from breakscan.model.observations import Observations
-from breakscan.model.torch_versions import has_compiler, is_version, minor_version, supported_range
+from breakscan.model.torch_versions import (
+    NESTED,
+    NESTED_FROM,
+    has_compiler,
+    is_version,
+    minor_version,
+    supported_range,
+    target_version,
+    version_key,
+)
 from breakscan.model.words import InputError
 from breakscan.rulebook.document import nearest
 from breakscan.rulebook.ledger import ledger_version_for, measured_versions
@@ -82,6 +91,8 @@ def _torch_version(value: Any, at: _Place) -> str:
         raise at.fail(f'must be a torch version such as "2.13", not {value!r}')
     if not has_compiler(value):
         raise at.fail(f"torch {value} has no torch.compile, which came with 2.0; verdicts are of {supported_range()}")
+    if value.endswith(NESTED) and version_key(value) < version_key(NESTED_FROM):
+        raise at.fail(f"verdicts with nested_graph_breaks are of torch {NESTED_FROM} and newer, not {value!r}")
     return value
 
 
@@ -249,7 +260,7 @@ def resolve_target(settings: Settings) -> Target:
         raise ConfigError("breakscan's verdict ledgers are missing: reinstall breakscan")
     if settings.target_torch is not None:
         source: Literal["config", "option"] = "option" if "target_torch" in settings.options else "config"
-        torch = minor_version(settings.target_torch)
+        torch = target_version(settings.target_torch)
         return Target(torch, source, ledger_version_for(torch))
     if installed := installed_torch():
         torch = minor_version(installed)

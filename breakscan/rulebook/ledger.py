@@ -9,12 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
 from breakscan.model.findings import Mode, Place, Verdict
-from breakscan.model.torch_versions import minor_version, version_key
+from breakscan.model.torch_versions import NESTED, minor_version, version_key
 from breakscan.rulebook.document import Example, RuleError
 from breakscan.rulebook.library import shipped_rules
 
@@ -31,11 +31,13 @@ class Ruling:
 
 @dataclass(frozen=True, slots=True)
 class ExampleRulings:
-    """All rulings on one example.  ``digest`` shows whether the document still has the same example."""
+    """All rulings on one example.  ``digest`` shows whether the document still has the same example.  ``nested`` has
+    those of the default mode that are others with ``nested_graph_breaks``."""
 
     digest: str
     form: str | None
     rulings: Mapping[tuple[Mode, Place], Ruling]
+    nested: Mapping[Place, Ruling] = field(default_factory=dict)
 
     @property
     def main(self) -> Ruling:
@@ -88,16 +90,25 @@ def measured_versions() -> list[str]:
 @cache
 def ledger_version_for(target: str) -> str:
     """The version whose ledger is used for a target: its own, or the nearest one outside the measured range."""
-    measured, minor = measured_versions(), minor_version(target)
-    if minor in measured:
-        return minor
-    return measured[0] if version_key(target) < version_key(measured[0]) else measured[-1]
+    measured = measured_versions()
+    nearest = max(measured[0], min(minor_version(target), measured[-1], key=version_key), key=version_key)
+    return nearest + (NESTED if target.endswith(NESTED) else "")
 
 
 @cache
 def load_ledger(version: str) -> Ledger:
-    """The ledger of a measured version.  Raises RuleError if the file is damaged or has another schema."""
-    return read_ledger(ledger_folder() / f"{version}.json")
+    """The ledger of a measured version, of ``2.13+nested`` with what the setting changes.  Raises RuleError if the file
+    is damaged or has another schema."""
+    ledger = read_ledger(ledger_folder() / f"{version.removesuffix(NESTED)}.json")
+    if not version.endswith(NESTED):
+        return ledger
+    examples = {rule: {label: _nested(e) for label, e in labels.items()} for rule, labels in ledger.examples.items()}
+    return Ledger(version, ledger.python, examples)
+
+
+def _nested(example: ExampleRulings) -> ExampleRulings:
+    changed = {(Mode.DEFAULT, place): ruling for place, ruling in example.nested.items()}
+    return replace(example, rulings={**example.rulings, **changed}) if changed else example
 
 
 def read_ledger(path: Path) -> Ledger:
@@ -116,9 +127,10 @@ def read_ledger(path: Path) -> Ledger:
 def _read_example(entry: Mapping[str, object]) -> ExampleRulings:
     modes = entry["modes"]
     assert isinstance(modes, dict)
+    nested = {Place(place): _ruling(*cell) for place, cell in modes.pop("nested", {}).items()}
     rulings = {_key(mode, place): _ruling(*cell) for mode, places in modes.items() for place, cell in places.items()}
     form = entry.get("form")
-    return ExampleRulings(str(entry["digest"]), str(form) if form else None, rulings)
+    return ExampleRulings(str(entry["digest"]), str(form) if form else None, rulings, nested)
 
 
 @cache
@@ -140,6 +152,8 @@ def write_ledger(ledger: Ledger, path: Path) -> None:
             modes: dict[str, dict[str, list[str]]] = {}
             for (mode, place), ruling in example.rulings.items():
                 modes.setdefault(mode.value, {})[place.value] = [ruling.verdict.value, *ruling.gb]
+            for place, ruling in example.nested.items():
+                modes.setdefault("nested", {})[place.value] = [ruling.verdict.value, *ruling.gb]
             lines = ",\n".join(f"    {json.dumps(mode)}: {json.dumps(cells)}" for mode, cells in modes.items())
             form = f' "form": {json.dumps(example.form)},' if example.form else ""
             entries.append(f'   {json.dumps(label)}: {{"digest": "{example.digest}",{form} "modes": {{\n{lines}}}}}')

@@ -7,7 +7,7 @@ import pytest
 
 from breakscan.model.findings import CheckResult, Verdict
 from breakscan.rulebook.library import load_library
-from breakscan.rulebook.remedies import finding_remedies
+from breakscan.rulebook.remedies import NESTED, finding_remedies
 
 SPLIT = """
 @torch.compile
@@ -68,6 +68,25 @@ def test_the_code_decides(check: Callable[..., CheckResult], source: str, names:
     (finding,) = check(source).findings
     remedies = finding_remedies(finding, load_library().get(finding.rule))
     assert [remedy.name for remedy in remedies] == names
+
+
+HOOKED = """
+layer = torch.nn.Linear(4, 4)
+
+@torch.compile
+def step(x: torch.Tensor):
+    layer.register_forward_hook(print)
+    return layer(x)
+"""
+
+
+def test_nested_graph_breaks_have_verdicts_of_their_own(check: Callable[..., CheckResult]) -> None:
+    setting = "torch._dynamo.config.nested_graph_breaks = True"
+    results = [check(HOOKED), check(HOOKED, target_torch="2.13+nested"), check(f"{setting}\n{HOOKED}")]
+    verdicts = [finding.verdict for result in results for finding in result.findings]
+    assert verdicts == [Verdict.SPLITS, Verdict.RAISES, Verdict.RAISES]
+    (finding,) = check(CALLED, target_torch="2.13+nested").findings
+    assert NESTED not in finding.remedies
 
 
 def test_an_exit_that_only_saves_work_has_an_edit(check: Callable[..., CheckResult]) -> None:

@@ -464,3 +464,35 @@ for lengths in ([4, 4], [3, 4], [3, 2]):
     )
     (problem,) = (one for one in report["problems"] if one["kind"] == "recompiles")
     assert [remedy["name"] for remedy in problem["remedies"]] == ["dynamic-numbers", "one-tensor"]
+
+
+NESTED = """
+torch._dynamo.config.nested_graph_breaks = True
+
+def item(x):
+    return x * x.sum().item()
+
+def inside(x):
+    return item(x.sin()).cos()
+
+def looped(x):
+    for _ in range(2):
+        x = item(x)
+    return x
+
+@torch.compile(backend="eager")
+def step(x):
+    return looped(inside(x) + 1)
+
+for n in (1.0, 2.0):
+    step(torch.full((3,), n))
+"""
+
+
+def test_with_nested_graph_breaks_the_setting_is_no_remedy_and_its_names_are_not_shown(folder: Folder) -> None:
+    report = report_of(folder, NESTED)
+    assert [report["summary"][key] for key in ("break_events", "eager_frames", "graphs", "ops")] == [5, 1, 6, 13]
+    names = [remedy["name"] for problem in report["problems"] for remedy in problem["remedies"]]
+    assert "tensor-item" in names
+    assert "nested_graph_breaks" not in names
+    assert "__nested" not in str(report["problems"])

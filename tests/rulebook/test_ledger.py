@@ -6,12 +6,14 @@ import pytest
 
 from breakscan.model.findings import Mode, Place, Verdict
 from breakscan.model.torch_versions import PINNED, SUPPORTED, minor_version, version_key
+from breakscan.rulebook import ledger
 from breakscan.rulebook.document import RuleError
 from breakscan.rulebook.ledger import (
     ExampleRulings,
     Ledger,
     Ruling,
     ledger_version_for,
+    load_ledger,
     measured_versions,
     read_ledger,
     write_ledger,
@@ -25,7 +27,7 @@ LEDGER = Ledger(
     "3.11",
     {
         "BRK101": {
-            "breaks/1": ExampleRulings("a" * 12, "if", {PLAIN: SPLITS, LOOP: EAGER}),
+            "breaks/1": ExampleRulings("a" * 12, "if", {PLAIN: SPLITS, LOOP: EAGER}, {Place.LOOP: SPLITS}),
             "breaks/2": ExampleRulings("b" * 12, None, {PLAIN: EAGER}),
             "compiles/1": ExampleRulings("c" * 12, None, {PLAIN: COMPILES}),
         }
@@ -65,6 +67,13 @@ def test_each_supported_version_has_a_ledger() -> None:
     assert measured_versions() == list(SUPPORTED)
 
 
+def test_nested_graph_breaks_change_the_default_mode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_ledger(LEDGER, tmp_path / "9.9.json")
+    monkeypatch.setattr(ledger, "ledger_folder", lambda: tmp_path)
+    loops = [load_ledger(version).ruling("BRK101", Mode.DEFAULT, Place.LOOP, "if") for version in ("9.9", "9.9+nested")]
+    assert loops == [EAGER, SPLITS]
+
+
 def test_a_rule_that_was_never_replayed_has_no_ruling() -> None:
     assert LEDGER.ruling("BRK199", Mode.DEFAULT, Place.PLAIN) is None
 
@@ -83,6 +92,7 @@ def test_a_version_outside_the_range_is_judged_by_the_nearest() -> None:
     assert ledger_version_for(PINNED) == minor_version(PINNED)
     assert ledger_version_for("2.99") == SUPPORTED[-1]
     assert ledger_version_for("2.0") == SUPPORTED[0]
+    assert ledger_version_for("2.99+nested") == f"{SUPPORTED[-1]}+nested"
 
 
 @pytest.mark.parametrize(("text", "key"), [("2.13.0+cpu", (2, 13)), ("2.9", (2, 9)), ("2.15.0a0+git", (2, 15))])

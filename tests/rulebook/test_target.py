@@ -44,6 +44,7 @@ def test_a_folder_that_happens_to_be_called_torch_is_no_torch(fake_torch: Path) 
     [
         ("2.13", "2.12.1", "2.11.0", "2.13", "option"),
         (None, "2.12.1", "2.11.0", "2.12", "config"),
+        ("2.14.1+nested", None, "2.11.0", "2.14+nested", "option"),
         (None, None, "9.1.0", "9.1", "installed"),
         (None, None, None, measured_versions()[-1], "newest measured"),
     ],

@@ -4,7 +4,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from breakscan.model.findings import Place  # noqa: E402
+from breakscan.model.findings import Mode, Place  # noqa: E402
 from breakscan.model.torch_versions import PINNED, minor_version  # noqa: E402
 from breakscan.recording.replay import disagreements, replay_example  # noqa: E402
 from breakscan.rulebook.document import Rule  # noqa: E402
@@ -30,6 +30,10 @@ def assert_agrees(rule: Rule, only_plain: bool) -> None:
         if recorded is not None and unchanged:
             verdicts = {where: ruling.verdict for where, ruling in seen.rulings.items()}
             assert verdicts == {where: recorded.rulings[where].verdict for where in verdicts}
+            nested = {
+                place: ruling.verdict for place, ruling in recorded.nested.items() if (Mode.DEFAULT, place) in verdicts
+            }
+            assert {place: ruling.verdict for place, ruling in seen.nested.items()} == nested
 
 
 def is_measured(rule: Rule) -> bool:

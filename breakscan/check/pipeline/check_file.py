@@ -35,6 +35,8 @@ from breakscan.model.findings import (
     Verdict,
 )
 from breakscan.model.observations import Observations
+from breakscan.model.torch_versions import NESTED as NESTED_TARGET
+from breakscan.model.torch_versions import minor_version
 from breakscan.rulebook.config import Settings, resolve_target
 from breakscan.rulebook.document import EventPattern, Rule
 from breakscan.rulebook.events import Event
@@ -155,7 +157,7 @@ class FileChecker:
         self.settings = settings
         self.library = load_library(settings.rule_folders)
         self.target = resolve_target(settings)
-        self.api = load_api(self.target.ledger)
+        self.api = load_api(minor_version(self.target.ledger))
         self.project = Project(settings.root, observations)
 
     def check_file(self, path: Path, text: str | None = None, notes: Notes | None = None) -> FileResult:
@@ -238,7 +240,6 @@ class FileChecker:
         """Adds the findings of some entries, which are compiled in one way.  Returns the files that hold them."""
         kinds = _OF_EXPORTS if mode.exports else frozenset(Kind) - {Kind.EXPORT}
         rules = _rule_index(self.library, kinds)
-        judge = Judge(rules, load_ledger(self.target.ledger), mode, self.target.torch, self.settings.regions == "all")
         program = Program(self.project, index, self.api, rules, mode, notes=notes)
         program.run(entries)
         compiled = compiled_functions(program, everything=self.settings.regions == "all")
@@ -249,7 +250,11 @@ class FileChecker:
             for node in walk(index.tree):  # also in functions such as main
                 if isinstance(node, ast.Assign):
                     program.config.read_assignment(index, node)
-        flags = frozenset(program.config.flags)
+        ledger = self.target.ledger
+        flags = frozenset(program.config.flags) | ({NESTED} if ledger.endswith(NESTED_TARGET) else set())
+        if NESTED in flags:
+            ledger = ledger.removesuffix(NESTED_TARGET) + NESTED_TARGET
+        judge = Judge(rules, load_ledger(ledger), mode, self.target.torch, self.settings.regions == "all")
         for info, state in compiled.items():
             path = info.index.module.display
             if state.region is not None:

@@ -24,11 +24,18 @@ class BreakHook(Hook):
     name = "breaks"
     without = "breaks are read from its structured trace: without columns, and without those that the trace leaves out"
     wraps = ("torch._dynamo.symbolic_convert:InstructionTranslatorBase.log_graph_break",)
+    reads = ("torch._dynamo.config:nested_graph_breaks",)
 
     def before(self, translator: Any, code_options: Any, reason: str, exc: Any, *_: Any, **__: Any) -> None:
         if getattr(exc, "logged", False):
             return
-        record = replace(_break_record(translator, reason, exc), set_aside=self.hooks.of(FullgraphHook).would_raise())
+        from torch._dynamo import config
+
+        record = replace(
+            _break_record(translator, reason, exc),
+            set_aside=self.hooks.of(FullgraphHook).would_raise(),
+            nested=bool(getattr(config, "nested_graph_breaks", False)),
+        )
         if failed_at := self.hooks.of(GraphHook).failed_at(exc):
             record = replace(record, stack=failed_at)
         self.hooks.merged.saw_break(record)

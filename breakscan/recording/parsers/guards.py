@@ -160,7 +160,7 @@ _KINDS = (
 )
 """The kinds of expressions, the first that fits."""
 _HOLDERS = (
-    (Holder.RESULT, re.compile(r"___stack\d+(?!'\]\.__self__\.)\b|__resume_frame_values|___\w*?stack\b")),
+    (Holder.RESULT, re.compile(r"___stack\d+(?!'\]\.__self__\.)\b|__(?:nested|resume)_frame_values|___\w*?stack\b")),
     (Holder.CLOSURE, re.compile(r"\.__closure__\[")),
     (Holder.DEFAULT, re.compile(r"\.__(?:kw)?defaults__|\.keywords\[")),
     (Holder.MODULE, re.compile(r"considers integer attributes of the nn\.Module")),
@@ -337,7 +337,7 @@ def readable(source: str) -> str:
     text = re.sub(r"\b__builtins_dict___\d+\['(\w+)'\]", r"\1", text)
     text = re.sub(r"\b__import_(\w+)", lambda found: found[1].replace("_dot_", "."), text)
     text = re.sub(r"\b___stack\d+\.__self__\b", OF_METHOD, text)
-    return re.sub(r"___stack\d+|__resume_frame_values(?:\[\d+\])*", BEFORE_BREAK, text)
+    return re.sub(r"___stack\d+|__(?:nested|resume)_frame_values(?:\[\d+\])*", BEFORE_BREAK, text)
 
 
 def with_article(noun: str) -> str:

@@ -114,6 +114,7 @@ def test_scopes_of_dynamos_are_left_out() -> None:
     assert readable("L['self']._modules['a']._parameters['weight']") == "self.a.weight"
     assert readable("___stack0.size()[1]") == "the value computed before the break.shape[1]"
     assert readable("L['__resume_frame_values'][2]") == "the value computed before the break"
+    assert readable("L['__nested_frame_values'][0][1]") == "the value computed before the break"
     assert readable("dict.__getitem__(L['d'], list(dict.keys(L['d']))[0])") == "list(d.values())[0]"
     assert readable("G['__builtins_dict___3']['len']") == "len"
     assert readable("list(dict.keys(L['kw']))[0] == 'a'") == "list(kw)[0] == 'a'"
