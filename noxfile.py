@@ -149,6 +149,13 @@ def changelog(session: nox.Session) -> None:
     session.run(sys.executable, "-m", "tools.changelog_entry", *session.posargs)
 
 
+@nox.session
+def primer(session: nox.Session) -> None:
+    """What the working tree changes in ``check`` of released projects: ``nox -s primer -- main``."""
+    session.install("-q", "-e", ".", "unearth==0.19.0")
+    session.run("python", "-m", "tools.primer", *(session.posargs or ["main"]))
+
+
 RECORDER = (
     "tests/recording/test_torch_internals.py",
     "tests/recording/test_recorder.py",

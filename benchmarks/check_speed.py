@@ -1,12 +1,13 @@
 """Measures the speed of ``breakscan check``, of ``ast.parse`` and of similar tools over the same files in the same run.
 
     python -m venv peers && peers/bin/pip install -r benchmarks/peers.txt
-    python benchmarks/check_speed.py --peers peers/bin [FOLDER ...] [--repeat N] [--json FILE]
+    python benchmarks/check_speed.py --peers peers/bin [FOLDER ...] [--repeat N] [--json FILE] [--base COMMIT]
 
 FOLDER is by default the ``models`` folder of the installed transformers (about 1 million lines).  For each tool, it
 prints the median wall and CPU seconds, lines per second, and the ratio of its CPU seconds to those of ``ast.parse``
 (one process, the garbage collector off).  A tool that is not installed is skipped and named.  ``--all`` also measures
-``--regions all``.
+``--regions all``.  ``--base`` also measures breakscan as it is at a commit, such as the last release, and exits with 1
+if the ratio of the working tree is more than a tenth above that.
 """
 
 from __future__ import annotations
@@ -39,6 +40,11 @@ class Measured:
     times_the_cpu_of_parsing: float
 
 
+ROOT = Path(__file__).parents[1]
+BASE = "breakscan at the base"
+MOST = 1.1
+"""The ratio to ``ast.parse`` may rise by this factor."""
+
 PARSE = """
 import ast, gc, pathlib, sys
 gc.disable()
@@ -48,15 +54,17 @@ for folder in sys.argv[1:]:
 """
 
 
-def commands(folders: list[str], peers: str | None, everything: bool) -> dict[str, list[str] | None]:
+def commands(folders: list[str], peers: str | None, everything: bool, base: str | None) -> dict[str, list[str] | None]:
     """The command of each tool, or None where it is not installed."""
     check = [sys.executable, "-m", "breakscan", "check", "--format", "concise", "--exit-zero"]
+    older = ["env", f"PYTHONPATH={base}", *check]
     ruff = shutil.which("ruff", path=peers) or shutil.which("ruff", path=str(Path(sys.executable).parent))
     torchfix = shutil.which("torchfix", path=peers)
     mlinter = shutil.which("mlinter", path=peers)
     return {
         "ast.parse": [sys.executable, "-c", PARSE, *folders],
         "breakscan": [*check, *folders],
+        **({BASE: [*older, *folders]} if base else {}),
         **({"breakscan --regions all": [*check, "--regions", "all", *folders]} if everything else {}),
         "ruff": ruff and [ruff, "check", "--isolated", "--no-cache", "--quiet", "--exit-zero", *folders],  # type: ignore
         "transformers-mlinter": mlinter and [mlinter, "--no-cache", "--no-progress", *folders],  # type: ignore
@@ -85,6 +93,7 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--all", action="store_true", help="measure --regions all as well")
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--base", metavar="COMMIT", help="measure breakscan as it is there as well")
     options = parser.parse_args()
     folders = [folder.resolve() for folder in options.folders]
     if not folders:
@@ -96,7 +105,11 @@ def main() -> None:
     lines = sum(file.read_bytes().count(b"\n") for file in files)
     print(f"{len(files)} files, {lines:,} lines, {os.cpu_count()} cores, Python {sys.version.split()[0]}")
     rows: list[Measured] = []
-    for tool, command in commands([str(folder) for folder in folders], options.peers, options.all).items():
+    older = tempfile.mkdtemp() if options.base else None
+    if older is not None:
+        archive = subprocess.check_output(["git", "archive", options.base, "breakscan", "rules"], cwd=ROOT)
+        subprocess.run(["tar", "x", "-C", older], input=archive, check=True)
+    for tool, command in commands([str(folder) for folder in folders], options.peers, options.all, older).items():
         if not command:
             print(f"{tool:24} not installed")
             continue
@@ -114,6 +127,10 @@ def main() -> None:
         )
     if options.json:
         options.json.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n", encoding="utf-8")
+    ratios = {row.tool: row.times_the_cpu_of_parsing for row in rows}
+    if older is not None:
+        shutil.rmtree(older)
+        sys.exit(f"slower than {options.base}" if ratios["breakscan"] > MOST * ratios[BASE] else 0)
 
 
 if __name__ == "__main__":
