@@ -24,18 +24,18 @@ class Room(NamedTuple):
 
 STATIC = "model source rulebook"
 ROOMS = {
-    "model": Room("", 1238, 9),
+    "model": Room("", 1247, 9),
     "source": Room("model", 1801, 14),
-    "rulebook": Room("model source", 2451, 12),
-    "check": Room(STATIC, 10996, 40),
+    "rulebook": Room("model source", 2476, 12),
+    "check": Room(STATIC, 11001, 40),
     "fix": Room(f"{STATIC} check", 6968, 36),
-    "recording": Room(STATIC, 8078, 30),
-    "explanation": Room(f"{STATIC} check recording", 5921, 21),
+    "recording": Room(STATIC, 8080, 30),
+    "explanation": Room(f"{STATIC} check recording", 5947, 21),
     "survey": Room(f"{STATIC} check recording explanation", 1617, 8),
-    "prove": Room(f"{STATIC} check fix recording explanation", 10742, 32),
-    "report": Room(f"{STATIC} check fix recording explanation survey prove", 5376, 31),
+    "prove": Room(f"{STATIC} check fix recording explanation", 10801, 32),
+    "report": Room(f"{STATIC} check fix recording explanation survey prove", 5371, 31),
     "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 1251, 10),
-    "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 2609, 25),
+    "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 2879, 26),
     # api.py, notebook.py, pytest_plugin.py, __main__.py
     "": Room(f"{STATIC} check fix recording explanation survey prove report serve cli", 695, 5),
 }
