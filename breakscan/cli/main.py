@@ -25,12 +25,12 @@ COMMANDS = {
     "mcp": ("breakscan.cli.serve", "Serve check, explain, fix, verify, tune and rule to coding agents, by MCP."),
     "config": ("breakscan.cli.config", "Show the settings that apply to a file, and where they come from."),
 }
-SECTIONS = {
-    "Make a program faster": ("tune", "fix", "verify", "bench"),
-    "Find what is not compiled": ("explain", "check", "rule", "rules"),
-    "Compare and gate runs": ("report", "diff", "upgrade", "survey"),
-    "Editors, agents, settings": ("server", "mcp", "config"),
-}
+SECTIONS = (
+    ("Make a program faster", ("tune", "fix", "verify", "bench")),
+    ("Find what is not compiled", ("explain", "check", "rule", "rules")),
+    ("Compare and gate runs", ("report", "diff", "upgrade", "survey")),
+    ("Editors, agents, settings", ("server", "mcp", "config")),
+)
 """The commands by task, as the help lists them."""
 
 
@@ -57,7 +57,7 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        for task, names in SECTIONS.items():
+        for task, names in SECTIONS:
             with formatter.section(task):
                 formatter.write_dl([(name, COMMANDS[name][1]) for name in names])
 

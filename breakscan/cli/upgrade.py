@@ -116,7 +116,7 @@ def _environment(version: str) -> Path:
 def _bound_to_torch() -> list[str]:
     """The installed packages that need this very torch, as torchvision does."""
     found = importlib.metadata.distributions()
-    exact = re.compile(r"torch\s*\(?==(?!.*extra ==)")
+    exact = re.compile(r"torch\s*\(?==(?!.*extra)")
     return sorted({one.name for one in found if any(map(exact.match, one.requires or ()))})
 
 

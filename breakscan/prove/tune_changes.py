@@ -604,7 +604,7 @@ _OTHER_CALLS: Mapping[str, tuple[str, TextEdit]] = {
 
 
 def _of_clocks(program: TunedProgram) -> Iterator[ProgramChange]:
-    """What takes the time in compiled code, as a timer that is used in ``with``, left to eager code."""
+    """Timers in compiled code, such as those of a ``with``, left to eager code."""
     for site in program.explanation.breaks:
         if site.rule is not None and site.rule.id == _CLOCK and site.function:
             write = writer((os.path.abspath(site.site.path), partial(_untimed, line=site.site.line)))
