@@ -21,7 +21,7 @@ from breakscan.prove.process import WorkerProcess
 from breakscan.prove.program_run import WholeProgram
 from breakscan.prove.proof import RunFigures, Texts
 from breakscan.prove.protocol import FLOAT, IN_STEP, BlockTime, Description, LoopSite, RunReport, RunRequest
-from breakscan.prove.worker import Candidate, OutOfTime, Worker, WorkerError, Workers
+from breakscan.prove.worker import Candidate, Crash, OutOfTime, Worker, WorkerError, Workers
 from breakscan.source.paths import display_path
 
 ROOM = 8.0
@@ -133,11 +133,13 @@ class Runs:
         known: Run | None = None,
         keep: bool = False,
         fails: bool = False,
+        again: bool = True,
     ) -> Run:
         """Runs the program with these texts, compares its values with the ``known`` run's, and keeps them if ``keep``.
 
         Raises WorkerError where it fails, if not ``fails``, takes longer than ``longest`` seconds, or did not load a
-        text, and OutOfTime where the time of all is up."""
+        text, and OutOfTime where the time of all is up.  A process that crashes is started ``again``, once: CPython
+        3.11 crashes at times where the recorder looks at the stacks of threads."""
         back = {path: SourceMap.of_change(text, self.originals[path]) for path, text in texts.items()}
         loops = tuple(
             replace(one, line=back[one.path].before(one.line)) if one.path in back else one for one in self.loops
@@ -166,6 +168,10 @@ class Runs:
             if worker.until < self.workers.until:
                 raise WorkerError(f"it took longer than {longest:.0f} s") from None
             raise
+        except Crash:
+            if not again:
+                raise
+            return self.run(texts, request, longest, cache_of, known, keep, fails, again=False)
         seconds = time.monotonic() - began
         plain = frozenset(one.functions for one in shown.problems if _is_plain(one, known))
         return Run(about, report, shown, observations_of(processes), dtypes, distances, worker, seconds, plain)

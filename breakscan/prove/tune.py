@@ -45,7 +45,7 @@ from breakscan.prove.proof import (
 )
 from breakscan.prove.protocol import RunRequest
 from breakscan.prove.rewrites import Rewrites, diff_of
-from breakscan.prove.runs import ROOM, EndValues, Run, Runs, ratio_of, step_loop
+from breakscan.prove.runs import ROOM, TOLERATED, EndValues, Run, Runs, ratio_of, step_loop
 from breakscan.prove.tune_changes import FASTER, NOT_COMPILED, SOLVING, Changes, TunedProgram, changes_of
 from breakscan.prove.verify import Verifier, write_candidate
 from breakscan.prove.worker import ALL, Candidate, OutOfTime, Say, UserProgram, WorkerError, Workers, workers_of
@@ -102,7 +102,8 @@ def tune(program: UserProgram, question: TuneQuestion, say: Say) -> Tuning:
 class _Made:
     """A program with changes: edits of ``fix``, and others in their order.  ``ratio`` says how much better a single run
     of it is, ``steps`` how much faster its steps are.  ``unsure`` is a value at its end that differs as by rounding:
-    the compiled calls decide.  ``exact`` says that it computes what eager does, unlike the program as it is."""
+    the compiled calls decide.  ``exact`` says that it computes what eager does, unlike the program as it is, and
+    ``screened`` that it computes the same where Inductor compiles nothing."""
 
     run: Run
     edits: tuple[Candidate, ...] = ()
@@ -112,6 +113,7 @@ class _Made:
     steps: Ratio | None = None
     unsure: str | None = None
     exact: bool = False
+    screened: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -251,7 +253,11 @@ class _Tune:
             if not self.plain.report.screens:
                 self.notes.append("each trial compiles: this torch has no class for Inductor that tune knows")
             noise = self._run({}, self.plain_request, self.plain).distances
-            self.plain_values = EndValues([noise], self.plain.dtypes)
+            # A counter that eager counts in another way says nothing of what a change computes.
+            counts = {
+                path: far for path, far in self.eager.distances.items() if self.base.dtypes[path] not in TOLERATED
+            }
+            self.plain_values = EndValues([noise, counts], self.plain.dtypes)
 
     def _keep(self, seconds: float) -> None:
         """Keeps seconds of the time for later: until then, processes are ended when the others are over."""
@@ -356,7 +362,9 @@ class _Tune:
             plan, () if best is None else names, self.base.seconds, self.plain_request, self.plain, differs
         )
         if made is not None and (is_same or is_tensor_math) and not self.look.report.cuda:
-            made = replace(made, unsure=self.plain_values.difference(made.run.distances, SAME if is_same else ROOM))
+            unsure = self.plain_values.difference(made.run.distances, SAME if is_same else ROOM)
+            screened = is_same and unsure is None and self.plain_values.is_possible
+            made = replace(made, unsure=unsure, screened=screened)
         if made is not None and best is not None and not self._solves_more(made, best):
             reason = NOTHING_COMPILED if self._compiles_nothing(made) else "no fewer problems"
             self._add(names, made.kind, TrialVerdict.NO_GAIN, reason)
@@ -591,7 +599,8 @@ class _Tune:
             self.barred += made.edits
             differs = TrialVerdict.DIFFERS if proof.outputs_equal is False else TrialVerdict.FAILS
             return TrialVerdict.NO_GAIN if proof.outputs_equal else differs, proof.reasons[0]
-        unsure = made.unsure if self.comparison.is_possible else "its results could not be compared"
+        is_compared = self.comparison.is_possible or made.screened
+        unsure = made.unsure if is_compared else "its results could not be compared"
         if not unsure or (proof is not None and proof.outputs_equal):
             return None
         if self._left() <= 0:
@@ -623,19 +632,21 @@ class _Tune:
                 before = self._run({}, self.request)
                 pairs.append((before, self._run(made.texts, self.request, cold=is_cold and not pairs)))
             except OutOfTime:
-                return self._turns(pairs) if pairs else None
-            turns, is_enough = self._turns(pairs), len(pairs) >= PAIRS
+                return self._turns(pairs, is_cold) if pairs else None
+            turns, is_enough = self._turns(pairs, is_cold), len(pairs) >= PAIRS
             is_clear = turns.ratio is None or turns.is_faster or (turns.is_slower and not turns.ratio.is_noisy)
             is_last = len(pairs) == MOST_PAIRS or self._left(0.0) <= (2 * self.base.seconds if is_enough else 0.0)
             if is_last or (is_enough and is_clear):
                 return turns
 
-    def _turns(self, pairs: Sequence[tuple[Run, Run]]) -> _Turns:
+    def _turns(self, pairs: Sequence[tuple[Run, Run]], is_cold: bool) -> _Turns:
         ratios = [ratio for pair in pairs if (ratio := ratio_of(*pair, self.loop))]
         firsts = [pair[0] for pair in pairs]
         sames = [ratio for pair in itertools.pairwise(firsts) if (ratio := ratio_of(*pair, self.loop))]
         same = measure.ratio_of_processes([Ratio(one.median, one.median, one.median) for one in sames or [_SAME]])
         last, changed = (one.figures(self.loop) for one in pairs[-1])
+        first = self.look if is_cold else self.base
+        last = replace(last, compile_seconds=first.figures(None).compile_seconds)
         cold = pairs[0][1].figures(None).compile_seconds
         ratio = measure.ratio_of_processes(ratios) if ratios else None
         return _Turns(ratio, same, last, _beside(last, replace(changed, compile_seconds=cold), ratio))
@@ -667,9 +678,8 @@ class _Tune:
         self, made: _Made, turns: _Turns | None = None, proof: Proof | None = None, is_varied: bool = False
     ) -> Best:
         before, after = self.base.figures(self.loop), made.run.figures(self.loop)
-        before = replace(before, compile_seconds=self.look.figures(None).compile_seconds)
         if turns is not None:
-            before = replace(before, step_seconds=turns.before.step_seconds, run_seconds=turns.before.run_seconds)
+            before = replace(turns.before, eager_functions=before.eager_functions)
             after = replace(turns.after, eager_functions=after.eager_functions)
         else:
             after = _beside(before, after, made.steps)
@@ -680,7 +690,8 @@ class _Tune:
             compared += [Evidence.CALLS] if proof.outputs_equal else []
             compared += [Evidence.VARIED] if proof.outputs_equal and is_varied and not proof.varied else []
         compared += [Evidence.EAGER] if made.exact else []
-        compared += [Evidence.RUN] if self.comparison.is_possible and made.unsure is None else []
+        if made.unsure is None and (self.comparison.is_possible or made.screened):
+            compared.append(Evidence.RUN if self.comparison.is_possible else Evidence.GRAPHS)
         if made.edits and Evidence.CALLS not in compared:
             held.append("the edits were not proved by the compiled calls")
         assumes = [one.difference for one in made.edits if one.difference]
@@ -753,5 +764,7 @@ class _Tune:
     def _add(
         self, names: tuple[str, ...], kind: RemedyKind, verdict: TrialVerdict, reason: str, made: _Made | None = None
     ) -> None:
+        if verdict is TrialVerdict.NOT_TRIED and any(one.names == names for one in self.tried):
+            return
         figures, steps = (None, None) if made is None else (made.run.figures(self.loop), made.steps)
         self.tried.append(Trial(names, kind, verdict, reason, figures, steps, self.best.run.figures(self.loop)))

@@ -120,6 +120,10 @@ class WorkerError(Exception):
         return str(self).strip().partition("\n")[0]
 
 
+class Crash(WorkerError):
+    """A worker's process died of a signal."""
+
+
 @dataclass(frozen=True, slots=True)
 class UserProgram:
     """``python ARGV`` with requests; ``calls`` of each callable are captured."""
@@ -290,4 +294,5 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
         how = f"by {signal_name(-status)}" if status < 0 else f"with exit status {status}"
         if status == -signal.SIGKILL:
             how += ", which the system sends where memory runs out"
-        return WorkerError(f"the program ended {how}{f': {last.strip()[:300]}' if last else ''}")
+        kind = Crash if status < 0 and status != -signal.SIGKILL else WorkerError
+        return kind(f"the program ended {how}{f': {last.strip()[:300]}' if last else ''}")

@@ -31,6 +31,7 @@ _COMPARED = {
     Evidence.CALLS: "the results of the compiled calls, with their gradients and state",
     Evidence.VARIED: "the results of varied calls",
     Evidence.RUN: "the tensors and numbers that the program has at the end of the run, or prints",
+    Evidence.GRAPHS: "these tensors and numbers, in a run in which Inductor compiles nothing",
     Evidence.EAGER: "these are those of eager, too, which the program as it is does not compute",
 }
 _Value = Callable[[RunFigures], int]

@@ -314,6 +314,15 @@ def test_a_loop_that_is_watched_can_be_compiled(runs: Runs, tmp_path: Path) -> N
     assert (changed.figures(0).breaks, changed.figures(0).graphs) == (0, 1)
 
 
+def test_a_process_that_crashes_is_started_once_more(runs: Runs, tmp_path: Path) -> None:
+    crash = "\nimport os\nif not os.path.exists('crashed'):\n    os.mkdir('crashed')\n    os.kill(os.getpid(), 11)\n"
+    (tmp_path / "train.py").write_text(LAYERS + crash)
+    assert runs.run({}, RunRequest(), 300).report.found
+    (tmp_path / "train.py").write_text("import os\nos.kill(os.getpid(), 11)\n")
+    with pytest.raises(WorkerError, match="SIGSEGV"):
+        runs.run({}, RunRequest(), 300)
+
+
 def test_a_run_ends_when_its_time_is_up(runs: Runs, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("import time\ntime.sleep(600)\n")
     with pytest.raises(WorkerError, match="1 s"):
