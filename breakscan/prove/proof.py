@@ -241,8 +241,6 @@ class Evidence(str, Enum):
     """Those of varied calls."""
     RUN = "run"
     """Those of the whole run: the tensors, arrays and numbers that its names hold at its end."""
-    GRAPHS = "graphs"
-    """The same, of runs in which Inductor compiles nothing: others depend on how it rounds or draws random numbers."""
     EAGER = "eager"
     """The same, with those without the compiler: those of the program as it is differ."""
 

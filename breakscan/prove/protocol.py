@@ -92,8 +92,7 @@ class RunReport:
     """A run of the whole program.  ``found`` are the loops around compiled calls, the outermost first, where they were
     looked for; ``loops`` has the iterations of each that is timed; ``run_seconds`` is the time from the first step to
     the last.  ``stop`` is where the program was stopped, None where it was not; ``cuda`` says that it uses a GPU;
-    ``blocks`` are those of each module that it compiles, ``inner`` its inner modules.  ``screens``: Inductor compiled
-    nothing."""
+    ``blocks`` and ``inner`` modules are those of each module that it compiles; ``screens``: without Inductor."""
 
     found: tuple[LoopSite, ...]
     loops: tuple[tuple[BlockTime, ...], ...]

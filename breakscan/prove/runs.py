@@ -138,8 +138,7 @@ class Runs:
         """Runs the program with these texts, compares its values with the ``known`` run's, and keeps them if ``keep``.
 
         Raises WorkerError where it fails, if not ``fails``, takes longer than ``longest`` seconds, or did not load a
-        text, and OutOfTime where the time of all is up.  A process that crashes is started ``again``, once: CPython
-        3.11 crashes at times where the recorder looks at the stacks of threads."""
+        text, and OutOfTime where the time of all is up."""
         back = {path: SourceMap.of_change(text, self.originals[path]) for path, text in texts.items()}
         loops = tuple(
             replace(one, line=back[one.path].before(one.line)) if one.path in back else one for one in self.loops
@@ -168,7 +167,7 @@ class Runs:
             if worker.until < self.workers.until:
                 raise WorkerError(f"it took longer than {longest:.0f} s") from None
             raise
-        except Crash:
+        except Crash:  # CPython 3.11, at times where the recorder looks at the stacks of threads
             if not again:
                 raise
             return self.run(texts, request, longest, cache_of, known, keep, fails, again=False)

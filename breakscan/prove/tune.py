@@ -162,9 +162,8 @@ class _Turns:
 
 def _beside(before: RunFigures, after: RunFigures, ratio: Ratio | None) -> RunFigures:
     """The figures of a run with the time of a step as it was compared: in another minute, all steps take longer."""
-    if ratio is None or before.step_seconds is None:
-        return after
-    return replace(after, step_seconds=before.step_seconds / ratio.median)
+    seconds = before.step_seconds
+    return after if ratio is None or seconds is None else replace(after, step_seconds=seconds / ratio.median)
 
 
 class _Tune:
@@ -254,9 +253,7 @@ class _Tune:
                 self.notes.append("each trial compiles: this torch has no class for Inductor that tune knows")
             noise = self._run({}, self.plain_request, self.plain).distances
             # A counter that eager counts in another way says nothing of what a change computes.
-            counts = {
-                path: far for path, far in self.eager.distances.items() if self.base.dtypes[path] not in TOLERATED
-            }
+            counts = {at: far for at, far in self.eager.distances.items() if self.base.dtypes[at] not in TOLERATED}
             self.plain_values = EndValues([noise, counts], self.plain.dtypes)
 
     def _keep(self, seconds: float) -> None:
@@ -397,13 +394,15 @@ class _Tune:
         """Compiles nothing, if that is clearly faster than the best program.  No other change may do so."""
         if change is None or self.eager is None or self.question.goal is not Goal.STEP:
             return
-        speed = self._speed(self.eager, ratio_of(self.base, self.eager, self.loop)) / self.best.ratio
+        turns = self.result.ratio if self.result is not None and self.best is self.chosen else None
+        speed = self._speed(self.eager, ratio_of(self.base, self.eager, self.loop))
+        speed /= turns.median if turns is not None else self.best.ratio
         if speed >= FOR_EAGER and (plan := self._plan((), (change,))) is not None:
             self._try(plan, (change.name,))
         elif speed < FOR_EAGER:
-            than = " than the patch" if len(self.best) else ""
-            reason = f"eager is {1 / speed:.2f}× slower" if speed < 1 / CLEARLY else "eager is not clearly faster"
-            self._add((change.name,), change.kind, TrialVerdict.NO_GAIN, f"{reason}{than}")
+            said = f"eager is {1 / speed:.2f}× slower" if speed < 1 / CLEARLY else "eager is not clearly faster"
+            reason = f"{said}{' than the patch' if len(self.best) else ''}"
+            self._add((change.name,), change.kind, TrialVerdict.NO_GAIN, reason)
 
     # -- trying -------------------------------------------------------------------------------------------------------
 
@@ -599,13 +598,18 @@ class _Tune:
             self.barred += made.edits
             differs = TrialVerdict.DIFFERS if proof.outputs_equal is False else TrialVerdict.FAILS
             return TrialVerdict.NO_GAIN if proof.outputs_equal else differs, proof.reasons[0]
-        is_compared = self.comparison.is_possible or made.screened
-        unsure = made.unsure if is_compared else "its results could not be compared"
+        unsure = made.unsure if self._is_compared(made) else "its results could not be compared"
         if not unsure or (proof is not None and proof.outputs_equal):
             return None
         if self._left() <= 0:
             return TrialVerdict.NOT_TRIED, f"{unsure}, and the compiled calls were not: {NO_TIME}"
         return TrialVerdict.DIFFERS if made.unsure else TrialVerdict.FAILS, unsure
+
+    def _is_compared(self, made: _Made) -> bool:
+        """Return whether the values at the end of its run say anything."""
+        if made.screened and not self.comparison.is_possible:
+            self.notes.append("the values at the end were compared in runs in which Inductor compiles nothing")
+        return made.screened or self.comparison.is_possible
 
     def _slowness(self, made: _Made, turns: _Turns | None) -> tuple[TrialVerdict, str] | None:
         """Why a program is no better than the last one that was proved."""
@@ -690,8 +694,7 @@ class _Tune:
             compared += [Evidence.CALLS] if proof.outputs_equal else []
             compared += [Evidence.VARIED] if proof.outputs_equal and is_varied and not proof.varied else []
         compared += [Evidence.EAGER] if made.exact else []
-        if made.unsure is None and (self.comparison.is_possible or made.screened):
-            compared.append(Evidence.RUN if self.comparison.is_possible else Evidence.GRAPHS)
+        compared += [Evidence.RUN] if made.unsure is None and self._is_compared(made) else []
         if made.edits and Evidence.CALLS not in compared:
             held.append("the edits were not proved by the compiled calls")
         assumes = [one.difference for one in made.edits if one.difference]
@@ -725,10 +728,8 @@ class _Tune:
         elif self.question.apply:
             not_applied = NotApplied.INTERRUPTED if interrupted else NotApplied.NONE_ACCEPTED if best is None else None
         step = self.runs.loops[self.loop] if self.loop is not None else None
-        before, eager = self.base.figures(self.loop), None
-        if self.eager is not None:
-            ratio = ratio_of(self.base, self.eager, self.loop)
-            eager = _beside(best.before if best else before, self.eager.figures(self.loop), ratio)
+        before, eager = self.base.figures(self.loop), self.eager
+        ratio = ratio_of(self.base, eager, self.loop) if eager is not None else None
         return Tuning(
             argv=self.workers.program.argv,
             environment=environment_of(self.base.about, self.base.explanation.device),
@@ -738,7 +739,7 @@ class _Tune:
             step=None if step is None else f"{display_path(step.path, os.getcwd())}:{step.line}",
             cut=self.base.report.stop is not None,
             before=replace(before, compile_seconds=self.look.figures(None).compile_seconds),
-            eager=eager,
+            eager=None if eager is None else _beside(best.before if best else before, eager.figures(self.loop), ratio),
             best=best,
             tried=tuple(self.tried),
             notes=tuple(dict.fromkeys(self.notes)),

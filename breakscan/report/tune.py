@@ -11,7 +11,7 @@ from typing import Any, TextIO
 
 from breakscan.model.words import counted, duration, listed, megabytes, sentence
 from breakscan.prove.changed_code import UnseenCode
-from breakscan.prove.faster import LEAST
+from breakscan.prove.faster import CLOSE, LEAST
 from breakscan.prove.observation import Observation
 from breakscan.prove.proof import Best, Evidence, Goal, RunFigures, Trial, TrialVerdict, Tuning, VariedDifference
 from breakscan.report import measurements as measured
@@ -31,7 +31,6 @@ _COMPARED = {
     Evidence.CALLS: "the results of the compiled calls, with their gradients and state",
     Evidence.VARIED: "the results of varied calls",
     Evidence.RUN: "the tensors and numbers that the program has at the end of the run, or prints",
-    Evidence.GRAPHS: "these tensors and numbers, in a run in which Inductor compiles nothing",
     Evidence.EAGER: "these are those of eager, too, which the program as it is does not compute",
 }
 _Value = Callable[[RunFigures], int]
@@ -75,7 +74,7 @@ def _gain(best: Best, tuning: Tuning) -> str:
         return f"{measured.steps(before.compile_seconds, after.compile_seconds)} of compiling"
     if ratio is not None and ratio.low > LEAST and not ratio.disturbed:
         return f"{measured.times_words(ratio)} faster {measured.interval(ratio)}"
-    if after.run_seconds * LEAST < before.run_seconds:
+    if after.run_seconds * CLOSE < before.run_seconds:
         run = "the program" if tuning.step is None else f"{counted(tuning.steps, 'step')} with compiling (caches warm)"
         return f"{measured.steps(before.run_seconds, after.run_seconds)} for {run}"
     if ratio is not None and ratio.is_noisy:
