@@ -15,13 +15,14 @@ from breakscan.explanation.compilations import CompileTarget
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.frames import FrameStatus
 from breakscan.fix.support import matchers as m
+from breakscan.fix.support.build import copied
 from breakscan.fix.support.context import Edit, Replacement
 from breakscan.fix.support.walking import findall, nodes_named, walk
 from breakscan.model.findings import ChangeKind, Holder, Origin, Verdict
 from breakscan.model.problem import Caller, Problem, ProblemKind
 from breakscan.model.remedy import COMPILE, DYNAMO, NewLine, RemedyKind, Setting
 from breakscan.model.words import short_path
-from breakscan.prove.compile_calls import CallKey, CompileCall, Form, TextEdit, UserFile, is_simple, writer
+from breakscan.prove.compile_calls import CallKey, CompileCall, Form, TextEdit, UserFile, is_simple, with_option, writer
 from breakscan.prove.proof import Goal, ProgramChange, Texts
 from breakscan.prove.protocol import ModulePart, RunReport
 
@@ -29,6 +30,7 @@ _CAPTURES = {"BRK2": "capture_scalar_outputs", "BRK3": "capture_dynamic_output_s
 """By families of rules: tried also where Python seems to need the value."""
 _ASKED = {ChangeKind.BRANCH_ON_SIZE, ChangeKind.LENGTH, ChangeKind.FLAG, ChangeKind.KEYS}
 CallEdit = Callable[[UserFile, CompileCall], Edit | None]
+_DISABLES = {"torch.compiler.disable", "torch._dynamo.disable"}
 _CLOCK = "BRK404"
 _CLOCKS = {"time", "timeit", "datetime"}
 """The rule of breaks at clocks, and the modules that have these."""
@@ -139,7 +141,7 @@ def _of_loops(program: TunedProgram) -> Iterator[ProgramChange]:
             if other is None or function is None or not findall(function.body, its_call):
                 continue
             if ran.call.form is Form.DECORATOR:
-                yield _moved(program, ran, other)
+                yield _moved(program, ran, ran.path, other)
             elif ran.is_method and other == forward:
                 write = program.everywhere(_compiled_owner, [ran])
                 yield ProgramChange(RemedyKind.REGION, f"compile the module of {name} in its place", write)
@@ -153,12 +155,25 @@ def _compiled_owner(file: UserFile, call: CompileCall) -> Edit | None:
     return file.in_place_of(call, lambda _, arguments: f"{owner}.compile({arguments})")
 
 
-def _moved(program: TunedProgram, ran: RanCall, name: str) -> ProgramChange:
-    """Another function of the file, compiled by a decorator."""
+def _moved(program: TunedProgram, ran: RanCall, path: str, name: str, what: str = "in place of {}") -> ProgramChange:
+    """Another function, compiled by a decorator."""
     file = program.file(ran.path)
     arguments = ran.call.arguments(file) if file is not None else ""
-    edit = partial(_decorated_edit, name=name, decorator=f"{COMPILE}({arguments})" if arguments else COMPILE)
-    return _without(ran, f"compile {name} in place of {ran.call.target}", (ran.path, edit))
+    decorator = f"{COMPILE}({arguments})" if arguments else COMPILE
+    edit = partial(_decorated_edit, name=name, decorator=decorator)
+    return _without(ran, f"compile {name} {what.format(ran.call.target)}", (path, edit))
+
+
+def _of_decorators(program: TunedProgram) -> Iterator[ProgramChange]:
+    """The function below decorators, compiled in place of what they return."""
+    for ran in program.calls if program.explanation.problems else ():
+        is_decorator = ran.call.form is Form.DECORATOR
+        name = ran.call.target if is_decorator else f"{ran.target.name}.forward"
+        for path in (ran.path,) if is_decorator else program.texts:
+            file = program.file(path)
+            function = file.functions.get(name) if file is not None else None
+            if file and function and function.decorators and function.decorators[-1] is not ran.call.node:
+                yield _moved(program, ran, path, name, "below its decorators")
 
 
 def _without(ran: RanCall, what: str, edit: tuple[str, TextEdit]) -> ProgramChange:
@@ -202,8 +217,8 @@ def _modules_compiled(ran: RanCall, methods: Container[str], method: str = "") -
 
 def _is_part(file: UserFile, node: cst.CSTNode) -> bool:
     """True in a class that is a module itself."""
-    owners = (file.qualified_name(one) for one in file.around(node) if isinstance(one, cst.ClassDef))
-    return any(f"{one}.forward" in file.functions for one in owners)
+    owner = next((one for one in file.around(node) if isinstance(one, cst.ClassDef)), None)
+    return owner is not None and f"{file.qualified_name(owner)}.forward" in file.functions
 
 
 def _of_plain_calls(program: TunedProgram) -> Iterator[ProgramChange]:
@@ -235,7 +250,7 @@ def _of_callers(program: TunedProgram) -> Iterator[ProgramChange]:
             for ran in program.calls_for(problem):
                 for caller in problem.called_from:
                     if ran.call.form is Form.DECORATOR and os.path.abspath(caller.path) == ran.path:
-                        yield _moved(program, ran, caller.function or "")
+                        yield _moved(program, ran, ran.path, caller.function or "")
 
 
 def _of_disabled(program: TunedProgram) -> Iterator[ProgramChange]:
@@ -256,6 +271,37 @@ def _of_disabled(program: TunedProgram) -> Iterator[ProgramChange]:
     for (path, name), breaks in through.items():
         if breaks > 1:
             yield from _decorate(program, path, name)
+
+
+def _of_enabled(program: TunedProgram) -> Iterator[ProgramChange]:
+    """The functions that compiled code calls and that are disabled, compiled: torch may have learned what they need."""
+    for site in program.explanation.breaks:
+        at = site.disabled
+        if at is None or site.keeps or (file := program.file(at.path)) is None:
+            continue
+        for name, function in file.functions.items():
+            first, _, last, _ = file.span(function)
+            if function.name.value == at.function and first <= at.line <= last:
+                write = writer((os.path.abspath(at.path), partial(_enabled, name=name)))
+                what = f"without torch.compiler.disable at {name}"
+                yield ProgramChange(RemedyKind.REGION, what, write, (f"{name} need not run eager",))
+
+
+def _enabled(file: UserFile, name: str) -> Edit | None:
+    """The function without its decorator; what ``disable(function)`` is written for without that call."""
+    found: dict[cst.CSTNode, cst.CSTNode | None] = {}
+    for node in walk(file.module):
+        made = node.decorator if isinstance(node, cst.Decorator) else node
+        disables = file.dotted(made.func if isinstance(made, cst.Call) else made) in _DISABLES
+        if disables and isinstance(node, cst.Decorator):
+            above = file.parents[node]
+            if isinstance(above, cst.FunctionDef) and file.qualified_name(above) == name:
+                found[node] = None
+        elif disables and isinstance(node, cst.Call) and node.args:
+            given = node.args[0].value
+            if file.code(given).rpartition(".")[2] == name.rpartition(".")[2]:
+                found[node] = copied(given)
+    return Edit(found) if found else None
 
 
 def _decorate(
@@ -497,17 +543,31 @@ def _of_other_calls(program: TunedProgram) -> Iterator[ProgramChange]:
                 yield ProgramChange(remedy.kind, name, writer(*edits))
 
 
+def _calls_of(file: UserFile, owner: str) -> Iterator[tuple[cst.Call, dict[str, cst.Arg]]]:
+    """The calls of what a module of torch holds, each with its keyword arguments."""
+    for node in walk(file.module):
+        if isinstance(node, cst.Call) and (file.dotted(node.func) or "").rpartition(".")[0] == owner:
+            yield node, {one.keyword.value: one for one in node.args if one.keyword is not None}
+
+
 def _tensor_rate(file: UserFile) -> Edit | None:
     """``lr=torch.tensor(1e-3)``."""
     rates: dict[cst.CSTNode, cst.Arg] = {}
-    for call in walk(file.module):
-        if not isinstance(call, cst.Call) or (file.dotted(call.func) or "").rpartition(".")[0] != "torch.optim":
-            continue
-        named = next((one for one in call.args if one.keyword is not None and one.keyword.value == "lr"), None)
-        rate = named or next((one for one in call.args[1:2] if one.keyword is None and not one.star), None)
+    for call, keywords in _calls_of(file, "torch.optim"):
+        rate = keywords.get("lr") or next((one for one in call.args[1:2] if one.keyword is None and not one.star), None)
         if rate is not None and "tensor" not in (code := file.code(rate.value)):
             rates[rate] = rate.with_changes(value=cst.parse_expression(f"{file.named('torch.tensor')}({code})"))
     return Edit(rates) if rates else None
+
+
+def _workers_that_stay(file: UserFile) -> Edit | None:
+    """``persistent_workers=True``."""
+    loaders: dict[cst.CSTNode, cst.Call] = {
+        call: with_option(call, "persistent_workers", "True")
+        for call, keywords in _calls_of(file, "torch.utils.data")
+        if "num_workers" in keywords and "persistent_workers" not in keywords
+    }
+    return Edit(loaders) if loaders else None
 
 
 def _without_inference_mode(file: UserFile) -> Edit | None:
@@ -519,6 +579,7 @@ def _without_inference_mode(file: UserFile) -> Edit | None:
 _OTHER_CALLS: Mapping[str, tuple[str, TextEdit]] = {
     "tensor-lr": ("the learning rate as a tensor", _tensor_rate),
     "no-inference-mode": ("torch.no_grad in place of torch.inference_mode", _without_inference_mode),
+    "persistent-workers": ("DataLoader(..., persistent_workers=True)", _workers_that_stay),
 }
 """The names of changes, and their edits, by the remedy."""
 
@@ -676,7 +737,9 @@ SOLVING: tuple[Changes, ...] = (
     _of_loops,
     _of_plain_calls,
     _of_callers,
+    _of_decorators,
     _of_steps,
+    _of_enabled,
     _of_disabled,
     _of_clocks,
     _of_sizes,

@@ -221,6 +221,18 @@ for _ in range(4):
     step()
     opt.param_groups[0]["lr"] *= 0.5
 """
+LOADER = """\
+import torch
+from torch.utils.data import DataLoader
+
+@torch.compile(backend="eager")
+def collate(items):
+    return torch.stack(items) * 2
+
+loader = DataLoader([torch.ones(2)] * 2, num_workers=1, collate_fn=collate)
+for _ in range(2):
+    list(loader)
+"""
 ROUNDS = """\
 def step(x):
     return x * 2
@@ -353,6 +365,26 @@ class Layer(torch.nn.Module):
 for layer in [Layer(f"layer{n}") for n in range(10)]:
     layer(torch.rand(4))
 """
+CHECKED = """\
+import functools
+import torch
+
+def checked(function):
+    @functools.wraps(function)
+    def wrapper(self, *args):
+        print([tuple(one.shape) for one in args])
+        return function(self, *args)
+    return wrapper
+
+class Net(torch.nn.Module):
+    @checked
+    def forward(self, x):
+        return x.sin()
+
+net = torch.compile(Net(), backend="eager")
+for _ in range(2):
+    net(torch.rand(3))
+"""
 STEP = """\
 class Net(torch.nn.Module):
     def __init__(self):
@@ -444,6 +476,7 @@ for n in range(4):
         (MEMO, "mask computed in each call", Counts(0, 3, 0, 4), Counts(0, 1, 0, 2)),
         (GIVEN, "tokens as a tensor", Counts(0, 3, 0, 4), Counts(0, 0, 0, 1)),
         (NOTED, "torch.compiler.disable at note", Counts(0, 7, 1, 8), Counts(1, 0, 0, 2)),
+        (CHECKED, "compile Net.forward below its decorators", Counts(1, 0, 0, 1), Counts(0, 0, 0, 1)),
         (STEP, "compile the modules, and not step", Counts(2, 0, 0, 2), Counts(0, 0, 0, 1)),
         (STEP, "compile optimizer.step, and not step", Counts(2, 0, 0, 2), Counts(1, 0, 0, 1)),
         (PIPELINE, "compile the modules, and not Pipeline.run", Counts(1, 0, 0, 1), Counts(0, 0, 0, 1)),
@@ -516,6 +549,34 @@ def test_cuda_graphs_come_before_blocks(tmp_path: Path) -> None:
     assert tried == [first, "repeated blocks", *others]
 
 
+DISABLED = """\
+class Scaled:
+    @torch.compiler.disable
+    def __init__(self, x):
+        self.x = x * 2
+
+def halved(x):
+    return x / 2
+
+halved = torch._dynamo.disable(halved, recursive=False)
+
+@torch.compile(backend="eager")
+def f(x):
+    return Scaled(halved(x)).x + 1
+
+f(torch.rand(3))
+"""
+
+
+def test_a_disable_that_compiled_code_meets_is_taken_away(tmp_path: Path) -> None:
+    run = ran(tmp_path, DISABLED)
+    assert run.counts.breaks == 2
+    names = [f"without torch.compiler.disable at {one}" for one in ("Scaled.__init__", "halved")]
+    text = run.becomes(*names)
+    assert "disable" not in text
+    assert counts_of(tmp_path, text) == Counts(0, 0, 0, 1)
+
+
 @pytest.mark.parametrize(
     ("before", "after"),
     [
@@ -567,10 +628,11 @@ def test_blocks_are_compiled_by_a_partial_and_what_no_call_compiles_is_named(tmp
             '@th.compile(backend="eager", dynamic=True)\n',
         ),
         (SIZES, ["torch.compile(..., dynamic=None)"], '    net,\n    backend="eager",  # no code\n)\n'),
+        (LOADER, ["DataLoader(..., persistent_workers=True)"], "collate,\n    persistent_workers=True,\n)\n"),
         (GENERATE, ["without torch.compile"], "generate = model.generate  # decoding\n"),
         (LOOPED, ["without torch.compile"], "torch.nn.Linear(4, 4))\nnet(torch.rand(2, 4))\n"),
     ],
-    ids=["setting", "argument", "not-compiled", "loop-not-compiled"],
+    ids=["setting", "argument", "argument-of-another", "not-compiled", "loop-not-compiled"],
 )
 def test_what_is_written(program: str, names: list[str], head: str, tmp_path: Path) -> None:
     run = ran(tmp_path, program)
