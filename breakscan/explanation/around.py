@@ -441,8 +441,7 @@ MAYBE_PLAIN = "TORCH_COMPILE_DISABLE=1 shows whether the plain program raises th
 
 
 def _failed_runs(context: ExplainContext) -> Iterator[Problem]:
-    """Exceptions out of graphs while they ran, at the line of the function; out of their backwards, at the line of the
-    program that asked for one."""
+    """Exceptions out of graphs while they ran, at its line; out of backwards, at the line that asked for one."""
     graphs = Inherited(context.processes, GraphCompiled, attrgetter("graph"))
     compiled = {graph.frame for graph in context.of(GraphCompiled)}
     for process, records in enumerate(context.processes):

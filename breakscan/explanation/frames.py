@@ -202,7 +202,8 @@ def _fate(ending: Ending, keys: BreakSites, sites: Mapping[Key, BreakSite], cont
         error, where = _error_of(frame), PurePath(innermost.path).name
         reason = f"while Dynamo traced {where}:{innermost.line}, this was raised: {error}"
         return replace(fate, reason=reason, quoted=error, helps="run-outside")
-    return replace(fate, reason=_error_of(frame))
+    is_dynamos = frame.error == AssertionError.__name__ and frame.compilers and stack
+    return replace(fate, reason=_error_of(frame), helps="run-outside" if is_dynamos else None)
 
 
 def _error_of(frame: FrameEnded) -> str:

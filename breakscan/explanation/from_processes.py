@@ -93,8 +93,7 @@ def explain_processes(
     outcome: ProgramExit | None = None,
     torch_imported: bool = True,
 ) -> Explanation:
-    """Explains the recording of a run.  ``show`` turns a recorded path into the one that reports show; ``files``
-    decides which sources are read."""
+    """Explains the recording of a run.  ``show`` gives the path that reports show, ``files`` what is read."""
     process = next((r for records in recording for r in records if isinstance(r, ProcessStarted)), _UNKNOWN)
     owners = Owners(process.torch_folder, process.standard_library)
     processes = [

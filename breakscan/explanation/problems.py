@@ -230,8 +230,7 @@ def _chain(stack: Sequence[Caller]) -> tuple[Caller, ...]:
 def _recompile_problems(
     recompiles: Sequence[Recompile], over_limit: dict[str, UncompiledFrame], compile_seconds: float
 ) -> list[Problem]:
-    """One for each change that caused some: those that took longest come first.  Where a function was recompiled too
-    often, its main cause says so."""
+    """One for each change that caused some: the longest first.  A function's main cause says that the limit is met."""
     groups = causes_of(recompiles)
     problems: list[Problem] = []
     described: set[str | None] = set()

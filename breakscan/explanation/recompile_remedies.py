@@ -277,8 +277,7 @@ def _are_integers(change: ValueChange) -> bool:
 
 
 def _are_open_integers(changes: Sequence[ValueChange]) -> bool:
-    """Return whether nothing but ints of modules and sizes of arguments differs: both are left open from the second
-    value on, and 0 and 1 never."""
+    """Return whether nothing but ints of modules and sizes of arguments differs: left open from the second on."""
     for one in changes:
         is_integer = one.kind is ChangeKind.NUMBER and one.holder is Holder.MODULE and _are_integers(one)
         is_size = one.kind is ChangeKind.SIZE and one.holder is Holder.ARGUMENT and not one.is_parameter

@@ -169,7 +169,7 @@ class PackageInstalled(Record):
 
 class CompileStarted(Record):
     """Dynamo starts on a frame: the stack above it, outermost first, and its code.  ``in_thread`` says that another
-    thread than the main one calls it, where that is known: settings of Dynamo hold for the thread that sets them."""
+    thread than the main one calls it, with settings of its own (from torch 2.12 on), if that is known."""
 
     compile_id: str
     code: Code

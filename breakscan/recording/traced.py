@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -101,7 +102,8 @@ def trace_records(
     if "dynamo_start" in metadata:
         *above, own = (_frame(entry, file_name) for entry in metadata["dynamo_start"]["stack"])
         stack = stack_above() if stack_above else tuple(above)
-        in_thread = stack_above is not None and threading.current_thread() is not threading.main_thread()
+        is_main = stack_above is None or threading.current_thread() is threading.main_thread()
+        in_thread = not is_main and sys.modules["torch"].__version__ >= (2, 12)
         yield CompileStarted(compile_id, Code(own.path, own.line, own.name), stack, at, in_thread)
     elif "dynamo_output_graph" in metadata:
         yield TracedText(compile_id, "graph", payload or "", at)

@@ -10,10 +10,10 @@ from typing import Any
 
 from breakscan.recording.hooks.graphs import GraphHook, root_cause
 from breakscan.recording.hooks.hook import Hook, code_of, current_compile_id, leave_no_trace, stack_of
-from breakscan.recording.hooks.runs import RunHook
+from breakscan.recording.hooks.runs import RunHook, frames_to
 from breakscan.recording.hooks.targets import FullgraphHook, SkipHook
 from breakscan.recording.parsers.bytecode import goes_on_at, python_lines
-from breakscan.recording.parsers.frames import exceeds_limit
+from breakscan.recording.parsers.frames import exceeds_limit, is_dynamos_file
 from breakscan.recording.parsers.guards import watched_source
 from breakscan.recording.records import BreakSeen, Code, FrameEnded, PythonMade, StackFrame
 
@@ -156,9 +156,12 @@ def watched_conversion(
 
 
 def _is_compilers(error: Exception) -> bool:
-    """Return whether the exception began as one of the compiler's own.  One that says what an operation raised, when
-    Dynamo ran it without data, can be either."""
-    kind = type(root_cause(error))
+    """Return whether the exception began as one of the compiler's own, such as an assertion of Dynamo's about itself.
+    One that says what an operation raised, when Dynamo ran it without data, can be either."""
+    cause = root_cause(error)
+    if isinstance(cause, AssertionError):
+        return is_dynamos_file([*frames_to(cause)][-1].f_code.co_filename)
+    kind = type(cause)
     is_compilers = kind.__module__.startswith(("torch._", "torch.fx")) and not kind.__module__.startswith("torch._C")
     return is_compilers and kind.__name__ != "TorchRuntimeError"
 

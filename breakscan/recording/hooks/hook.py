@@ -160,8 +160,7 @@ class ObjectNumbers:
 
 
 def names_stored_after_break(code: CodeType) -> tuple[str, ...]:
-    """The variables that get the value of the call at which a graph broke, in the code for the rest of the function:
-    several, where it is unpacked."""
+    """The variables that get the value of the call at which a graph broke: several, where it is unpacked."""
     if "___stack0" not in code.co_varnames or "___stack1" in code.co_varnames:
         return ()
     instructions = iter(dis.get_instructions(code))

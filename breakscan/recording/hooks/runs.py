@@ -166,7 +166,7 @@ class BackwardHook(Hook):
     reads = ("torch._functorch._aot_autograd.runtime_wrappers:backward",)
 
     def raised(self, error: Exception) -> None:
-        ran = ((frame.f_code.co_name, _module_of(frame)) for frame in _frames_to(error))
+        ran = ((frame.f_code.co_name, _module_of(frame)) for frame in frames_to(error))
         if any(name == _BACKWARD and module.startswith(_COMPILERS) for name, module in ran):
             self.hooks.of(RunHook).graph_raised(None, error)
 
@@ -176,7 +176,7 @@ _COMPILERS = ("torch._functorch._aot_autograd", "torch._inductor")
 """Modules whose exceptions plain code does not raise; what Inductor generates belongs to one of them."""
 
 
-def _frames_to(error: BaseException) -> Iterator[FrameType]:
+def frames_to(error: BaseException) -> Iterator[FrameType]:
     """The frames through which an exception came, innermost last."""
     place = error.__traceback__
     while place is not None:
@@ -191,7 +191,7 @@ def _module_of(frame: FrameType) -> str:
 def _is_compilers(error: BaseException) -> bool:
     """Return whether the compiler's own code raised an exception.  ``torch._check`` raises for its caller, and a
     backward that lacks what was saved for it fails in plain code, too."""
-    *_, raised_in = (frame for frame in _frames_to(error) if _module_of(frame) != "torch")
+    *_, raised_in = (frame for frame in frames_to(error) if _module_of(frame) != "torch")
     return raised_in.f_code.co_name != _BACKWARD and _module_of(raised_in).startswith(_COMPILERS)
 
 
@@ -205,8 +205,7 @@ class StanceHook(Hook):
 
 
 def current_stance() -> str:
-    """The stance as ``set_stance`` names it, or the dispatch mode under which Dynamo compiles nothing; the default one
-    where this torch does not say."""
+    """The stance as ``set_stance`` names it, or the dispatch mode under which nothing is compiled; else the default."""
     from torch._dynamo import eval_frame
     from torch.utils import _python_dispatch
 

@@ -126,8 +126,7 @@ class TargetHook(Hook):
 
 
 class SkipHook(Hook):
-    """Records the frames that the compiler skips silently.  It passes over hundreds, rightly: what the user asked to
-    compile is what counts."""
+    """Records the frames that the compiler skips silently.  Of hundreds, what the user asked for counts."""
 
     name = "skips"
     without = "compiled functions that the compiler passes over in silence may be missing"

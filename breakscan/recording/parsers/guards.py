@@ -287,8 +287,7 @@ def _read_guard(text: str) -> ParsedGuard:
 
 
 def lost_view(text: str, demands: Iterable[str]) -> ParsedGuard | None:
-    """The guard, where a version with these demands failed because an input is no longer a view: torch's text is only
-    what Python raised meanwhile."""
+    """The guard, where a version with these demands failed as an input is no view: torch's text is Python's error."""
     if not _WITHOUT_BASE.match(_first_line(text)):
         return None
     views = {base[1] for demand in demands for base in _OF_BASE.finditer(demand)}
