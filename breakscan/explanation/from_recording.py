@@ -82,8 +82,7 @@ def _explain(part: RecordingPart, processes: Sequence[Process], explain: Callabl
 
 
 def ranks_of(processes: Sequence[Process]) -> tuple[dict[int, list[Process]], int]:
-    """The processes by rank, and the number of ranks of their job.  What was started by a rank belongs to it, and what
-    has none to the lowest."""
+    """The processes by rank, and the number of ranks of their job.  What a rank started is its own."""
     of_process: dict[int, int] = {}
     found: list[tuple[int | None, Process]] = []
     world_size = 0

@@ -52,8 +52,7 @@ def with_prices(
     keys: BreakSites,
     context: ExplainContext,
 ) -> Explanation:
-    """The explanation with runs, calls and prices.  ``breaks`` are those of each process; the explanation's graphs are
-    in the order of their records."""
+    """The explanation with runs, calls and prices.  ``breaks`` are those of each process."""
     ran = what_ran(context)
     links = _Links(context.processes, breaks)
     ended_by = [links.break_after(graph) for graph in ran.graphs]

@@ -10,7 +10,7 @@ from breakscan.explanation.around import MAYBE_PLAIN, ONLY_COMPILED
 from breakscan.explanation.breaks import WORST_FIRST, BreakSite, break_page
 from breakscan.explanation.frames import FrameStatus, UncompiledFrame
 from breakscan.explanation.recompile_remedies import OF_LIMIT, limit_remedies, recompile_remedies
-from breakscan.explanation.recompiles import Recompile, changes_of, recompile_sentence
+from breakscan.explanation.recompiles import Recompile, changes_of, recompile_sentence, subject_in_words
 from breakscan.explanation.remedies import break_remedies, frame_remedies, is_torchs_wish
 from breakscan.model.findings import Origin, Severity, Verdict
 from breakscan.model.problem import AROUND_COMPILER, Caller, FunctionHead, Problem, ProblemKind, SharedCode, users_line
@@ -313,7 +313,8 @@ def _versions_words(shared: SharedCode | None) -> Iterator[str]:
     if shared is not None and (len(shared.subjects) > 1 or len(shared.callers) > 1):
         lines = listed([place(caller) for caller in shared.callers], "line")
         at = f"; it is called at {lines}" if len(shared.callers) > 1 else ""
-        yield f"{shared.function} has {shared.versions} versions, over {listed(shared.subjects, 'value')}{at}."
+        over = listed([*map(subject_in_words, shared.subjects)], "value")
+        yield f"{shared.function} has {shared.versions} versions, over {over}{at}."
 
 
 def causes_of(recompiles: Iterable[Recompile]) -> list[list[Recompile]]:

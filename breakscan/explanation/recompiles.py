@@ -196,8 +196,7 @@ def recompile_sentence(group: Sequence[Recompile]) -> str:
 def _sentence(change: ValueChange, *, is_new: bool = False) -> str:
     """The change in words; ``is_new`` says that only the new value is known."""
     kind, known = change.kind, change.values
-    # ``shape[0] of the value …``: words in place of a name cannot have an attribute.
-    subject = _PART_OF_VALUE.sub(lambda found: f"{found[2].removeprefix('.')} of {found[1]}", change.subject)
+    subject = subject_in_words(change.subject)
     if change.holder is Holder.CLOSURE and change.owner:
         subject = f"{subject}, which {change.owner} closes over,"
     if change.holder is Holder.DEFAULT and change.owner:
@@ -221,6 +220,11 @@ def _sentence(change: ValueChange, *, is_new: bool = False) -> str:
     shown = ", ".join(known[1:_MOST_VALUES])
     before = f"{change.demand} held" if change.is_bound else f"{subject} was {known[0]}"
     return f"{before}, then {f'{subject} was ' if change.is_bound else ''}{shown}{rest}"
+
+
+def subject_in_words(subject: str) -> str:
+    """``shape[0] of the value …``: words in place of a name cannot have an attribute."""
+    return _PART_OF_VALUE.sub(lambda found: f"{found[2].removeprefix('.')} of {found[1]}", subject)
 
 
 _LONGEST_TEST = 60

@@ -29,8 +29,7 @@ T = TypeVar("T")
 
 
 class Inherited(Generic[T]):
-    """The records of a ``kind`` that a process has by their ``number``: its own count, else those of its parent.  The
-    first one of a number counts."""
+    """The records of a ``kind`` that a process has by their ``number``: the first of its own, else its parent's."""
 
     def __init__(
         self, processes: Sequence[Sequence[Record]], kind: type[T], number: Callable[[T], int] = lambda _: 0

@@ -65,8 +65,7 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A run that is about to be recorded into ``folder``.  ``root`` is the folder of the whole job, ``kept`` says that
-    it outlives the report."""
+    """A run that is about to be recorded into ``folder``.  ``root`` is that of the job; if ``kept``, it stays."""
 
     root: Path
     folder: Path
@@ -364,8 +363,7 @@ def can_keep() -> bool:
 
 
 def keep_recent(recording: Path) -> None:
-    """Moves a recording to those that are kept, and deletes the oldest.  Where that is impossible, or the recording is
-    too large, it is deleted."""
+    """Moves a recording to those that are kept, and deletes the oldest.  One that cannot be, or is too large, goes."""
     try:
         folder = recent_folder()
         if folder is not None and can_keep() and _size(recording) <= MOST_BYTES:
