@@ -13,7 +13,7 @@ from breakscan.check.interpreter.frame import Frame
 from breakscan.check.project.index import BUILTINS, FunctionInfo, ModuleIndex
 from breakscan.model.findings import Condition, ConditionKind, Mode
 from breakscan.rulebook.torch_facts import not_measured as facts
-from breakscan.source.walking import walk
+from breakscan.source.walking import is_name, walk
 
 # Functions of the program that only ask whether a compiler traces: what they return while it does.
 _MOST_CALLS_DEEP = 3
@@ -406,7 +406,7 @@ def _narrow_compare(frame: Frame, test: ast.Compare, outcome: bool) -> list[Cond
             elsewhere = isinstance(test.ops[0], _EQUALITY) and any(t.startswith("cuda") is not equal for t in texts)
             kind = ConditionKind.DEVICE if elsewhere else ConditionKind.TEST
             return [replace(av.has_outcome(test, outcome), kind=kind)]
-        return _is_single_number(test, outcome)
+        return _narrow_rank(frame, test, outcome)
     key, value = _key(subject), _known(frame, subject)
     if key is None or value is None:
         return []
@@ -417,14 +417,21 @@ def _narrow_compare(frame: Frame, test: ast.Compare, outcome: bool) -> list[Cond
     return [value.optional] if value.optional else []
 
 
-def _is_single_number(test: ast.Compare, outcome: bool) -> list[Condition]:
-    """``x.dim() == 0``: hardly any tensor is a single number."""
-    right = test.comparators[0]
-    left = test.left.func if isinstance(test.left, ast.Call) and not test.left.args else test.left
-    asks = isinstance(left, ast.Attribute) and left.attr in facts.COUNTS_DIMENSIONS
-    none = isinstance(right, ast.Constant) and type(right.value) is int and right.value == 0
-    equal = isinstance(test.ops[0], ast.Eq) is outcome
-    return [av.has_outcome(test, outcome)] if asks and none and equal and isinstance(test.ops[0], _EQUALITY) else []
+def _narrow_rank(frame: Frame, test: ast.Compare, outcome: bool) -> list[Condition]:
+    """``x.dim() == 0``: hardly any tensor is a single number; ``x.dim() == 1`` shows that one number is an index."""
+    counted, names = test.left, facts.COUNTS_DIMENSIONS
+    if isinstance(counted, ast.Call) and is_name(counted.func, "len") and counted.args:
+        counted, names = counted.args[0], frozenset({"shape", "size"})
+    if isinstance(counted, ast.Call) and not counted.args:
+        counted = counted.func
+    equal = isinstance(test.ops[0], ast.Eq) is outcome and isinstance(test.ops[0], _EQUALITY)
+    if not equal or not isinstance(counted, ast.Attribute) or counted.attr not in names:
+        return []
+    rank = getattr(test.comparators[0], "value", None)
+    key, value = _key(counted.value), _known(frame, counted.value)
+    if rank == 1 and key is not None and isinstance(value, av.Tensor):
+        frame.names[key] = replace(value, one_dim=True)
+    return [av.has_outcome(test, outcome)] if rank == 0 else []
 
 
 _EQUALITY = (ast.Eq, ast.NotEq)

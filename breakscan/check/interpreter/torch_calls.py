@@ -197,7 +197,7 @@ def _method_result(frame: Frame, node: ast.Call, owner: av.Tensor, name: str, ar
         dtype = _dtype_of_result(frame, node, name, given, owner.dtype)
         return _made(frame, node, name, av.Arguments(given, arguments.named), dtype, owner.sure)
     if kind == "tensors":
-        return _several(frame, name, owner.dtype, arguments, 0, owner.sure)
+        return _several(frame, name, owner, arguments, 0, owner.sure)
     if kind == "size":
         return av.SIZE
     if name == "data_ptr":
@@ -230,13 +230,15 @@ def _asked(frame: Frame, name: str, arguments: av.Arguments, first: int) -> froz
 
 
 def _several(
-    frame: Frame, name: str, given: str | None, arguments: av.Arguments, first: int, sure: av.Sure
+    frame: Frame, name: str, of: av.Value | None, arguments: av.Arguments, first: int, sure: av.Sure
 ) -> av.Value:
+    given, last = _dtype_of(of), name.rpartition(".")[2]
     dtypes = frame.api.result_dtypes(name, given, _asked(frame, name, arguments, first))
     if not dtypes:
-        found = name.rpartition(".")[2] in ("nonzero", "where")  # the hits along one dimension
+        found = last in ("nonzero", "where")  # the hits along one dimension
         return av.container_of(av.tensor(sure, frame.api.element_dtype(name, given), None, found))
-    results = [av.tensor(sure, dtype) for dtype in dtypes]
+    line = isinstance(of, av.Tensor) and of.one_dim and last in ("sort", "topk")
+    results = [av.tensor(sure, dtype, None, line) for dtype in dtypes]
     if name in facts.COUNT_LAST and "return_counts" in arguments.named:
         results[-1] = replace(results[-1], one_dim=True)
     named = zip(frame.api.fields.get(name, ()), results, strict=False)
@@ -262,7 +264,7 @@ def _keeps_shape(frame: Frame, name: str, given: list[av.Value]) -> bool:
 
 
 def _is_line(frame: Frame, name: str, node: ast.Call) -> bool:
-    """True if what is made has one dimension: ``arange(n)``, ``tensor([1, 2])``, ``flatten()``."""
+    """True if what is made has one dimension: ``arange(n)``, ``tensor([1, 2])``, ``view(-1)``."""
     if (name in ("tensor", "as_tensor") or name in api.TENSOR_TYPES) and node.args:
         elements = _elements(node.args[0])
         if elements is not None:
@@ -271,7 +273,8 @@ def _is_line(frame: Frame, name: str, node: ast.Call) -> bool:
         known = frame.api.operator(name)
         if known is not None and Shape.ONE_DIM in (known.plain_shapes or ()):
             return True
-    return facts.DIMENSIONS_OF_NEW.get(name) == 1
+    is_flat = name in ("view", "reshape") and isinstance(node.func, ast.Attribute)
+    return facts.DIMENSIONS_OF_NEW.get(name) == 1 or (is_flat and [ast.unparse(one) for one in node.args] == ["-1"])
 
 
 def _elements(node: ast.expr) -> list[ast.expr] | None:
@@ -364,7 +367,7 @@ def _result_by_kind(frame: Frame, node: ast.Call, dotted: str, arguments: av.Arg
     if kind == "tensor":
         return _one_tensor(frame, node, name, last, arguments)
     if kind == "tensors":
-        return _several(frame, name, _dtype_of(arguments.get(0, "input")), arguments, 1, av.Sure.CERTAIN)
+        return _several(frame, name, arguments.get(0, "input"), arguments, 1, av.Sure.CERTAIN)
     if kind == "python":
         return av.TensorNumber(av.Sure.CERTAIN) if _reads_values(frame, last) else av.CONSTANT
     return None

@@ -333,6 +333,8 @@ class RootFinder:
         match node:
             case ast.Call() if (dotted := place.index.dotted(node.func)) in _HOLD or dotted in COMPILERS:
                 values = [(one, place) for one in node.args]
+            case ast.Subscript(value=ast.Call(), slice=ast.Constant()):
+                values = [(node.value, place)]
             case ast.Call(func=func):
                 makers = [one.info if isinstance(one, Method) else one for one in self.resolve(func, place)]
                 for maker in (one for one in makers if isinstance(one, FunctionInfo)):
@@ -378,6 +380,9 @@ class RootFinder:
                 parts = node.elts
             case ast.ListComp() | ast.SetComp() | ast.GeneratorExp():
                 parts = [node.elt]
+            case ast.Subscript(value=ast.Call() as call, slice=ast.Constant(value=int() as number)):
+                yield from self._of_call(call, place, number)
+                return
             case ast.DictComp() | ast.NamedExpr() | ast.Starred() | ast.Subscript():
                 parts = [node.value]
             case ast.Call():
@@ -395,7 +400,8 @@ class RootFinder:
             if part is not None:
                 yield from self.resolve(part, place)
 
-    def _of_call(self, node: ast.Call, place: Spot) -> Iterator[_Named]:
+    def _of_call(self, node: ast.Call, place: Spot, number: int | None = None) -> Iterator[_Named]:
+        """The result of a call, or one of several."""
         func, dotted = node.func, place.index.dotted(node.func)
         if dotted in COMPILERS or self._compiler(func, place) is not None:
             parts = node.args[:1]
@@ -426,10 +432,10 @@ class RootFinder:
                     maker = made.info if isinstance(made, Method) else made
                     if isinstance(made, Method) and "classmethod" in maker.decorators:
                         yield from [made.receiver] if self.project.is_module(made.receiver) else []
-                    yield from self._returned(maker, self._given(node, maker, place))
+                    yield from self._returned(maker, self._given(node, maker, place), number)
 
-    def _returned(self, maker: FunctionInfo, given: _Given) -> Iterator[_Named]:
-        """The result of a function: as it is annotated, or as its ``return`` names it."""
+    def _returned(self, maker: FunctionInfo, given: _Given, number: int | None) -> Iterator[_Named]:
+        """The result of a function, or one of several: as it is annotated, or as its ``return`` names it."""
         promised = _promised(maker.index, getattr(maker.node, "returns", None))
         if promised is not None:
             yield promised
@@ -437,7 +443,8 @@ class RootFinder:
         place = Spot(maker.index, maker, given)
         for node in maker.own_nodes:
             if isinstance(node, ast.Return) and node.value is not None:
-                yield from self.resolve(node.value, place)
+                several = node.value.elts if isinstance(node.value, ast.Tuple) and number is not None else []
+                yield from self.resolve(several[number or 0] if len(several) > (number or 0) else node.value, place)
 
     def _of_name(self, name: str, place: Spot) -> Iterator[_Named]:
         function = place.function
@@ -445,6 +452,8 @@ class RootFinder:
         bound = [one for value in self._bound(name, place) for one in self.resolve(value, place)]
         if given or bound:
             yield from (*given, *bound)
+        elif annotated := [one for value in self._bound(f"{name}:", place) if (one := _promised(place.index, value))]:
+            yield from annotated
         elif asked := list(self._asked_for(name, place)):
             yield from asked
         elif function is None:
@@ -667,6 +676,8 @@ def _read_bindings(node: ast.AST, into: dict[str, list[ast.expr]]) -> None:
             pairs: list[tuple[ast.expr, ast.expr | None]] = [(target, node.value) for target in node.targets]
         case ast.AnnAssign() | ast.NamedExpr():
             pairs = [(node.target, node.value)]
+            if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+                into.setdefault(f"{node.target.id}:", []).append(node.annotation)
         case ast.For() | ast.comprehension():
             pairs = [(node.target, node.iter)]
         case ast.Call(func=ast.Attribute(value=held, attr="append"), args=[added]):
@@ -678,6 +689,8 @@ def _read_bindings(node: ast.AST, into: dict[str, list[ast.expr]]) -> None:
             values: Sequence[ast.expr | None] | None = None
             if isinstance(value, ast.Tuple) and len(value.elts) == len(target.elts):
                 values = value.elts
+            elif isinstance(node, ast.Assign) and isinstance(value, ast.Call):
+                values = [ast.Subscript(value, ast.Constant(number)) for number in range(len(target.elts))]
             inner = list(zip(target.elts, values or [value] * len(target.elts), strict=True))
         else:
             inner = [(target, value)]
