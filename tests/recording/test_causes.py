@@ -472,9 +472,6 @@ torch._dynamo.config.nested_graph_breaks = True
 def item(x):
     return x * x.sum().item()
 
-def inside(x):
-    return item(x.sin()).cos()
-
 def looped(x):
     for _ in range(2):
         x = item(x)
@@ -482,7 +479,7 @@ def looped(x):
 
 @torch.compile(backend="eager")
 def step(x):
-    return looped(inside(x) + 1)
+    return looped(item(x.sin()).cos() + 1)
 
 for n in (1.0, 2.0):
     step(torch.full((3,), n))

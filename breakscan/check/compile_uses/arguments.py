@@ -156,6 +156,7 @@ class Treatment(Enum):
 
 
 _LISTS = frozenset({"list", "dict", "torch.nn.ModuleList", "torch.nn.ModuleDict"})
+_WRITTEN = (ast.List, ast.ListComp, ast.Dict, ast.DictComp)
 
 
 def function_of(target: Target | None, survey: Survey) -> tuple[FunctionNode, bool] | None:
@@ -231,13 +232,10 @@ def _is_list(node: ast.expr, survey: Survey, function: FunctionNode, target: Tar
         values = [b.value for b in bindings]
     elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and (owner := owner_of(target)):
         values = [b.value for b in survey.attribute_bindings(owner, node.attr)]
-    return bool(values) and all(v is not None and _makes_list(v, survey) for v in values)
-
-
-def _makes_list(value: ast.expr, survey: Survey) -> bool:
-    if isinstance(value, ast.Call):
-        return survey.index.dotted(value.func) in _LISTS
-    return isinstance(value, ast.List | ast.ListComp | ast.Dict | ast.DictComp)
+    made = [
+        survey.index.dotted(v.func) in _LISTS if isinstance(v, ast.Call) else isinstance(v, _WRITTEN) for v in values
+    ]
+    return bool(made) and all(made)
 
 
 def reads_only_constant_keys(function: FunctionNode, parameter: str) -> bool:

@@ -310,8 +310,9 @@ def switched_state(survey: Survey) -> Iterator[Found]:
 
 
 def _contexts(survey: Survey, scope: Scope, uses: list[Use]) -> Iterator[Found]:
-    if _called_in_context(survey, scope.info):
-        return
+    inside = (call.func for call, step in survey.calls if step.contexts)
+    if scope.info is not None and any(is_name(func, scope.info.name) for func in inside):
+        return  # the `with` may set a state that the function does not set
     trains = any(word in survey.text for word in _TRAINS)
     seen: list[tuple[str, bool]] = []
     for use in uses:
@@ -349,9 +350,3 @@ def _state(survey: Survey, use: Use) -> tuple[str, bool] | None:
         elif name is None or not name.startswith(("torch.profiler", "torch.cuda.device", "torch.cuda.stream", "open")):
             return None
     return grad, autocast
-
-
-def _called_in_context(survey: Survey, info: FunctionInfo | None) -> bool:
-    """True if the file calls a function inside a ``with``, which may set a state that the function does not set."""
-    inside = (call.func for call, step in survey.calls if step.contexts)
-    return info is not None and any(is_name(func, info.name) for func in inside)

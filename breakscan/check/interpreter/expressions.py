@@ -326,7 +326,8 @@ def _index_value(frame: Frame, node: ast.Subscript, index: ast.expr, owner: av.V
     for bound in (index.lower, index.upper, index.step):
         value = frame.evaluate(bound)
         if isinstance(value, av.Tensor | av.DrawnNumber):
-            sure = owner.sure if isinstance(value, av.Tensor) else value.sure
+            likely = owner.sure if isinstance(owner, av.Tensor) else av.Sure.LIKELY  # a list asks for a number, too
+            sure = likely if isinstance(value, av.Tensor) else value.sure
             frame.emit(EventKind.INDEX, node, form="slice", operand=value, sure=sure)
     return av.CONSTANT
 

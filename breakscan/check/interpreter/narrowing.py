@@ -151,7 +151,7 @@ def known_truth(frame: Frame, test: ast.expr) -> bool | None:
             return decisive
         return None if None in known else not decisive
     if isinstance(test, (ast.Name, ast.Attribute)):
-        if _is_type_checking(frame, test):
+        if frame.index.dotted(test) in ("typing.TYPE_CHECKING", "TYPE_CHECKING"):
             return False
         if isinstance(test, ast.Attribute) and (outcome := frame.known_outcome(test)) is not None:
             return outcome
@@ -171,12 +171,6 @@ def known_truth(frame: Frame, test: ast.expr) -> bool | None:
 
 _TESTS = frozenset({ast.Constant, ast.UnaryOp, ast.BoolOp, ast.Name, ast.Attribute, ast.Call, ast.Compare})
 """The kinds of expressions whose truth may be known."""
-
-
-def _is_type_checking(frame: Frame, test: ast.Name | ast.Attribute) -> bool:
-    if isinstance(test, ast.Name):
-        return frame.index.imports.get(test.id, test.id) in ("typing.TYPE_CHECKING", "TYPE_CHECKING")
-    return test.attr == "TYPE_CHECKING" and frame.index.dotted(test) == "typing.TYPE_CHECKING"
 
 
 _Literal = (str, int, float)
