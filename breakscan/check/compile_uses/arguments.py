@@ -305,7 +305,11 @@ def _changes_size(argument: ast.expr, changes: Changes, survey: Survey) -> bool:
     """True if an argument is a tensor that is created with, or cut to, another size in each iteration."""
     if isinstance(argument, ast.Subscript):
         parts = argument.slice.elts if isinstance(argument.slice, ast.Tuple) else [argument.slice]
-        return any(isinstance(p, ast.Slice) and _moves_one_end(p, changes) for p in parts)
+        slices = [p for p in parts if isinstance(p, ast.Slice) and p.step is None]
+        moving = [
+            [e for e in (p.lower, p.upper) if e and any(reads(e, name) for name in changes.names)] for p in slices
+        ]
+        return any(len(ends) == 1 and changes.is_number(ends[0]) for ends in moving)
     if isinstance(argument, ast.Call) and survey.index.dotted(argument.func) in _MADE_WITH_SIZE:
         targets = [loop.target for loop in changes.loops if isinstance(loop, ast.For)]
         taken = {target.id for target in targets if isinstance(target, ast.Name)}
@@ -314,12 +318,6 @@ def _changes_size(argument: ast.expr, changes: Changes, survey: Survey) -> bool:
     if isinstance(argument, ast.Name):
         return _grows_by_cat(argument.id, changes, survey)
     return False
-
-
-def _moves_one_end(part: ast.Slice, changes: Changes) -> bool:
-    ends = [end for end in (part.lower, part.upper) if end is not None]
-    moving = [end for end in ends if any(reads(end, name) for name in changes.names)]
-    return part.step is None and len(moving) == 1 and changes.is_number(moving[0])
 
 
 def _grows_by_cat(name: str, changes: Changes, survey: Survey) -> bool:

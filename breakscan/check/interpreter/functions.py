@@ -249,7 +249,9 @@ class Functions:
     ) -> av.Value:
         """The value that a call at a node returns; the function is interpreted for these arguments too."""
         declared = self._program.signatures.declared_result(info)
-        if self._is_untraced(info) or self._depth > MOST_CALLS_DEEP:
+        wrappers = (wrapper_of(self._program.project, name, info) for name in info.decorators)
+        around = [info, *(one.info for one in wrappers if one is not None)]  # a decorator may keep the compiler out
+        if self._depth > MOST_CALLS_DEEP or any(is_untraced(one, self._program.mode) for one in around):
             return declared
         if frame.silent:
             single = self._single_calls
@@ -264,12 +266,6 @@ class Functions:
             return av.container_of(av.item_of(declared))
         known = not isinstance(result, av.Unknown | av.Namespace) or isinstance(declared, av.Unknown)
         return result if known else declared
-
-    def _is_untraced(self, info: FunctionInfo) -> bool:
-        """True if a decorator keeps the compiler out of a function, or out of what it puts around the function."""
-        wrappers = [wrapper_of(self._program.project, name, info) for name in info.decorators]
-        around = [info, *(one.info for one in wrappers if one is not None)]
-        return any(is_untraced(one, self._program.mode) for one in around)
 
     def _returned(
         self, frame: Frame, node: ast.AST, info: FunctionInfo, given: av.Arguments, closure: dict[str, av.Value] | None

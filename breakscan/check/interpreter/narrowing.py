@@ -416,8 +416,7 @@ def _narrow_rank(frame: Frame, test: ast.Compare, outcome: bool) -> list[Conditi
     counted, names = test.left, facts.COUNTS_DIMENSIONS
     if isinstance(counted, ast.Call) and is_name(counted.func, "len") and counted.args:
         counted, names = counted.args[0], frozenset({"shape", "size"})
-    if isinstance(counted, ast.Call) and not counted.args:
-        counted = counted.func
+    counted = counted.func if isinstance(counted, ast.Call) and not counted.args else counted
     equal = isinstance(test.ops[0], ast.Eq) is outcome and isinstance(test.ops[0], _EQUALITY)
     if not equal or not isinstance(counted, ast.Attribute) or counted.attr not in names:
         return []

@@ -36,7 +36,6 @@ from breakscan.model.findings import (
 )
 from breakscan.model.observations import Observations
 from breakscan.model.torch_versions import NESTED as NESTED_TARGET
-from breakscan.model.torch_versions import minor_version
 from breakscan.rulebook.config import Settings, resolve_target
 from breakscan.rulebook.document import EventPattern, Rule
 from breakscan.rulebook.events import Event
@@ -157,7 +156,7 @@ class FileChecker:
         self.settings = settings
         self.library = load_library(settings.rule_folders)
         self.target = resolve_target(settings)
-        self.api = load_api(minor_version(self.target.ledger))
+        self.api = load_api(self.target.ledger.removesuffix(NESTED_TARGET))
         self.project = Project(settings.root, observations)
 
     def check_file(self, path: Path, text: str | None = None, notes: Notes | None = None) -> FileResult:
@@ -250,11 +249,9 @@ class FileChecker:
             for node in walk(index.tree):  # also in functions such as main
                 if isinstance(node, ast.Assign):
                     program.config.read_assignment(index, node)
-        ledger = self.target.ledger
-        flags = frozenset(program.config.flags) | ({NESTED} if ledger.endswith(NESTED_TARGET) else set())
-        if NESTED in flags:
-            ledger = ledger.removesuffix(NESTED_TARGET) + NESTED_TARGET
-        judge = Judge(rules, load_ledger(ledger), mode, self.target.torch, self.settings.regions == "all")
+        flags = frozenset(program.config.flags | ({NESTED} if self.target.ledger.endswith(NESTED_TARGET) else set()))
+        ledger = load_ledger(self.api.version + (NESTED_TARGET if NESTED in flags else ""))
+        judge = Judge(rules, ledger, mode, self.target.torch, self.settings.regions == "all")
         for info, state in compiled.items():
             path = info.index.module.display
             if state.region is not None:

@@ -401,7 +401,6 @@ class RootFinder:
                 yield from self.resolve(part, place)
 
     def _of_call(self, node: ast.Call, place: Spot, number: int | None = None) -> Iterator[_Named]:
-        """The result of a call, or one of several."""
         func, dotted = node.func, place.index.dotted(node.func)
         if dotted in COMPILERS or self._compiler(func, place) is not None:
             parts = node.args[:1]
