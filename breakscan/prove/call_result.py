@@ -13,7 +13,7 @@ from types import FunctionType
 
 from breakscan.prove.outside import OUTSIDE
 from breakscan.prove.protocol import Failure, Stage
-from breakscan.prove.state import PLAIN, Position, StateSnapshot, cells_of, digests, plain_copy, slots_of
+from breakscan.prove.state import INFERENCE, PLAIN, Position, StateSnapshot, cells_of, digests, plain_copy, slots_of
 from breakscan.prove.torch_state import rng_state, torch, wait_for_device
 
 LONGEST = 300
@@ -230,6 +230,8 @@ def _note_outputs(
         if not isinstance(leaf, torch.Tensor):
             continue
         found.others[path] = "" if type(leaf) in (torch.Tensor, torch.nn.Parameter) else type(leaf).__qualname__
+        if tensor.is_inference():
+            found.changes[f"{path}{INFERENCE}"] = "True"
         if tensor.layout is torch.strided and tensor.numel():
             strides = zip(tensor.shape, tensor.stride(), strict=True)
             found.strides[path] = str([stride for size, stride in strides if size > 1])

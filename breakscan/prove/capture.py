@@ -14,13 +14,15 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from traceback import walk_stack
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
 from breakscan.prove.call_result import differentiable
 from breakscan.prove.protocol import CallStart, CompileOption
-from breakscan.prove.state import OF_DYNAMO, ObjectWalk, StateSnapshot, digests
+from breakscan.prove.state import OF_DYNAMO, PLAIN, ObjectWalk, StateSnapshot, digests
 from breakscan.prove.torch_state import Modes, eager_stance, rng_state, torch
+from breakscan.recording.bootstrap import eager_compile
 
 
 class CompileHook:
@@ -32,6 +34,8 @@ class CompileHook:
         self.contexts: list[Any] = []
         self._wrap = wrap
         self._paused = False
+        self.units = False
+        """If only callables that are asked for are captured, as the program calls them: it compiles parts of them."""
 
     def install(self, _: ModuleType) -> None:
         """Hooks in.  Called after ``torch._dynamo`` has been imported."""
@@ -49,6 +53,9 @@ class CompileHook:
                     captured.module = compiled
             if self._paused or not isinstance(compiled, FunctionType):
                 return compiled
+            if self.units and all(one.f_code.co_filename != eager_compile.__file__ for one, _ in walk_stack(None)):
+                return compiled
+            compiled = fn if self.units else compiled
             while (inner := getattr(fn, "_torchdynamo_orig_callable", None)) is not None:
                 fn = inner
             self.callables.append(CapturedCallable(_name(fn), fn, compiled, context=context))
@@ -187,25 +194,28 @@ class LaterCalls:
         self._kept: list[dict[str, Any]] = []
         self._last: dict[str, Any] | None = None
         """The last call, if it is not among those kept."""
+        self._looked_at: dict[str, Any] = {}
+        """The call that was looked at last."""
+        self._objects: dict[int, tuple[str, object]] = {}
         self._kinds: set[str] = set()
         self._looked = 0
         self._hooked: dict[int, set[str]] = {}
         """The modules with hooks or in place of others at the first look, by the number of the callable."""
         self._until: float | None = None
 
-    def look(
-        self, number: int, captured: CapturedCallable, args: tuple[object, ...], kwargs: dict[str, object]
-    ) -> bool:
-        """Looks at a call of the callable with this number.  Returns whether to go on."""
+    def look(self, number: int, captured: CapturedCallable, given: tuple[Any, Any], seen: Sequence[UserFrame]) -> bool:
+        """Looks at a call of the callable with this number, after those that frames had ``seen``.  Returns whether to
+        go on."""
         state = captured.state
         self._until = self._until or time.monotonic() + LONGEST_LATER
         if state is None or time.monotonic() > self._until or len(self._kept) >= MOST_LATER:
             return False
         self._looked += 1
-        given = ObjectWalk({"args": args, "kwargs": kwargs}, {})
-        walk = state.walk_again()
+        self._objects = self._objects or {id(one): (path, one) for path, one in reversed(objects_of(seen).items())}
+        args, kwargs = self._named(given)
+        inputs, walk = ObjectWalk({"args": args, "kwargs": kwargs}, {}), state.walk_again()
         plains = {path: value for path, value in walk.plains.items() if path in state.setters}
-        sizes = {path: _layout(tensor) for path, tensor in given.tensors.items()}
+        sizes = {path: _layout(tensor) for path, tensor in inputs.tensors.items()}
         own = state.walk
         layers = ((path, one, own.layers[path]) for path, one in walk.layers.items() if path in own.layers)
         hooked = {path for path, one, was in layers if one is not was or one._forward_hooks or one._forward_pre_hooks}
@@ -215,12 +225,13 @@ class LaterCalls:
         # Numbers that each call changes are of one kind.
         flags = {path: value for path, value in plains.items() if isinstance(value, (bool, str))}
         modes = asdict(Modes.now())
-        kind = repr((number, given.plains, sizes, flags, modes, new_hooks, turned))
+        kind = repr((number, inputs.plains, sizes, flags, modes, new_hooks, turned))
         is_new = kind not in self._kinds
         self._kinds.add(kind)
         other = {path: value for path, value in plains.items() if value != state.plains.get(path)}
         self._last = {"callable": number, "args": args, "kwargs": kwargs, "plains": other, "values": {}}
-        self._last |= {"modes": modes, "hooked": new_hooks, "turned": turned}
+        self._last |= {"modes": modes, "hooked": new_hooks, "turned": turned, "error": None}
+        self._looked_at = self._last
         if is_new or self._looked <= FIRST_LATER or not self._looked & (self._looked - 1):
             values = state.now().values
             if sum(value.nbytes for value in values.values()) <= MOST_BYTES:
@@ -235,9 +246,34 @@ class LaterCalls:
             if self._last is not None:
                 written = io.BytesIO()
                 torch.save(self._last, written)
-                self._kept.append(torch.load(io.BytesIO(written.getvalue()), weights_only=True))
+                self._looked_at = torch.load(io.BytesIO(written.getvalue()), weights_only=True)
+                self._kept.append(self._looked_at)
         self._last = None
         return self._kept
+
+    def failed(self, error: Exception) -> None:
+        """Notes what the call that was looked at last raises."""
+        self._looked_at["error"] = type(error).__qualname__
+
+    def _named(self, tree: Any) -> Any:
+        """The arguments with the paths of objects that each process has itself."""
+        from torch.utils._pytree import tree_map
+
+        def named(leaf: object) -> object:
+            is_data = isinstance(leaf, (torch.Tensor, *PLAIN)) or id(leaf) not in self._objects
+            return leaf if is_data else f"{OBJECT}{self._objects[id(leaf)][0]}"
+
+        return tree_map(named, tree)
+
+
+OBJECT = "\0object "
+"""Before the path of an object of the program, in the arguments of a later call."""
+
+
+def objects_of(frames: Sequence[UserFrame]) -> dict[str, object]:
+    """The objects that frames of the program can see, by path, without those in modules."""
+    names = {key: own for *_, held in reversed(frames) for key, own in held.items() if not key.startswith("__")}
+    return dict(ObjectWalk(names, {}).held)
 
 
 def _layout(tensor: torch.Tensor) -> tuple[object, ...]:
@@ -327,6 +363,8 @@ class Capture:
                     result = captured.original(*args, **kwargs)
             except Exception as error:
                 self.failed = captured.name, error
+                if is_later and self.later is not None:
+                    self.later.failed(error)
                 raise
             if captured.calls and not is_later:
                 last = captured.calls[-1]
@@ -370,7 +408,7 @@ class Capture:
                 captured.start = {key: every[key] for key in every if not any(map(key[1].count, OF_DYNAMO))}
         if self._is_full():
             number = next(at for at, one in enumerate(self.captured) if one is captured) if captured.calls else 0
-            if self.later is not None and self.later.look(number, captured, args, kwargs):
+            if self.later is not None and self.later.look(number, captured, (args, kwargs), self.frames):
                 return True
             self.stopping = True
             self._unhook()
@@ -446,6 +484,19 @@ def module_of(original: Any) -> torch.nn.Module | None:
     subject = subject_of(original)
     parts = (subject, getattr(subject, "__self__", None))
     return next((one for one in parts if isinstance(one, torch.nn.Module)), None)
+
+
+def place_of(original: Any, frames: Sequence[UserFrame]) -> tuple[str, str] | None:
+    """The module and the name in it under which a program of these frames keeps what it compiles."""
+    subject, module = subject_of(original), module_of(original)
+    owner = module or getattr(subject, "__self__", None)
+    if owner is None:
+        name = getattr(subject, "__qualname__", "<>")
+        return None if "<" in name else (subject.__module__, name)
+    suffix = "" if module is not None else f".{subject.__name__}"
+    names = (one["__name__"] for *_, one in frames)
+    held = ((its, name, value) for its in names for name, value in vars(sys.modules[its]).items())
+    return next(((its, f"{name}{suffix}") for its, name, value in held if value is owner), None)
 
 
 def _name(original: Any) -> str:

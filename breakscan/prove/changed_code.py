@@ -160,7 +160,8 @@ class _Span:
 def _spans(node: ast.AST, in_function: bool = False, compiler_only: bool = False) -> Iterator[_Span]:
     for child in ast.iter_child_nodes(node):
         is_function = isinstance(child, FUNCTIONS)
-        if isinstance(child, ast.stmt):
+        is_text = isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant)
+        if isinstance(child, ast.stmt) and not is_text:
             yield _Span(*_lines(child), in_function or is_function, compiler_only, ast.dump(child))
         asks = isinstance(child, ast.If) and asks_for_compiling(child.test)
         yield from _spans(child, in_function or is_function, compiler_only or asks)

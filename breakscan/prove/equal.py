@@ -18,7 +18,7 @@ from enum import Enum
 from typing import Any, NamedTuple, cast
 
 from breakscan.prove.call_result import NO_GRADIENT, NUMBERS, SAMPLE, CallResult, sample_positions
-from breakscan.prove.state import CACHE_INFO, shape_of
+from breakscan.prove.state import UNREAD, shape_of
 from breakscan.prove.torch_state import cuda_in_use, torch
 
 
@@ -64,6 +64,8 @@ FORMER = "its former value"
 """With this, a part of the state that is changed in place shares its memory."""
 NOTED = (Change.TIE, Change.NUMBER)
 """Differences that a reader must know of, and that are no error."""
+VALUES = (*NOTED, Change.ERROR, Change.ELEMENT)
+"""Differences of values of the same shape and dtype."""
 MEMORY = (Change.ALIAS, Change.STRIDES)
 STRUCTURE = frozenset({Change.RAISES, Change.NO_BACKWARD, Change.DTYPE, Change.SHAPE, *MEMORY})
 """Differences that other random numbers do not explain."""
@@ -281,7 +283,7 @@ class Expected:
             yield from self._of_part(part, one, other, exact, eager)
         for difference in _of_texts(one, other):
             # Compiled code goes around caches of functions.
-            if eager or not difference.path.endswith(CACHE_INFO):
+            if eager or not difference.path.endswith(UNREAD):
                 yield difference
         for path in one.outputs:
             # Numbers have no memory of their own.

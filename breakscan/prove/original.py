@@ -22,6 +22,7 @@ from breakscan.prove.equal import MEMORY, NOTED, STRUCTURE, Change, Noise, Part,
 from breakscan.prove.observation import Observation, ObservationKind, other_calls, require_calls
 from breakscan.prove.proof import Metrics
 from breakscan.prove.protocol import CallStart, Description, TimedStep
+from breakscan.prove.state import INPUTS, shape_of
 from breakscan.prove.step_timer import StepTimer
 from breakscan.prove.worker import UNCHANGED, Candidate, Worker, WorkerError, Workers
 from breakscan.recording.recording import compiled, read_recording
@@ -173,9 +174,11 @@ class Original:
             notes.append(Observation(ObservationKind.VARIES, names=names))
         return notes
 
-    def hand_over(self, worker: Worker) -> tuple[str, ...]:
-        """Gives the values to a worker. Returns those that it cannot take over."""
-        return worker.ask(CallRuns.take, self._values)
+    def hand_over(self, worker: Worker, changed: bool = False) -> tuple[str, ...]:
+        """Gives the values to a worker. Returns those that it cannot take over; of a ``changed`` program, whose state
+        may have another form, those of inputs."""
+        problems = worker.ask(CallRuns.take, self._values)
+        return tuple(one for one in problems if one.startswith(INPUTS)) if changed else problems
 
     def compile(self, worker: Worker, candidate: Candidate) -> CompiledProgram:
         """Runs the calls compiled. Raises WorkerError."""
@@ -262,7 +265,7 @@ class Original:
         for kind, names in zip(NOT_TRIED, (missing, about.unknown_settings, about.lost_settings), strict=True):
             if names:
                 return Observation(kind, names=names)
-        problems = self.hand_over(worker)
+        problems = self.hand_over(worker, changed=True)
         return Observation(ObservationKind.OTHER_VALUES, details=tuple(problems)) if problems else None
 
     def other_start(self, about: Description) -> CallStart:
@@ -275,6 +278,29 @@ class Original:
             for key, value in one.items()
             if other.get(key, value) == value != its.get(key, value)
         }
+
+    def other_units(self, candidate: Candidate, about: Description) -> tuple[tuple[str, str], ...]:
+        """The places of the callables of this program, if a change compiles others; empty if not all have one."""
+        units = tuple(one.place for one in self.about.callables if one.place is not None)
+        can_ask = candidate.texts and not about.error and not self.workers.program.requests.compile
+        is_all = len(units) == len(self.about.callables)
+        return units if can_ask and is_all and other_calls(about, self.about) is not None else ()
+
+    def other_forms(self, about: Description) -> set[str]:
+        """The attributes that not both have before the first calls, or that hold values of another shape."""
+        both = zip(self.about.callables, about.callables, strict=False)
+        return {name for own, its in both for name, _ in _forms(own.start) ^ _forms(its.start)}
+
+
+def _forms(start: CallStart) -> set[tuple[str, str]]:
+    """The attributes of modules and of the object whose method is called, with the shapes of their values; a number is
+    a tensor without dimensions.  What code names may be there without it."""
+    return {
+        (name, text.rpartition(" ")[2] if kind == "values" else text if text == "None" else shape_of(()))
+        for (kind, name), text in start.items()
+        if kind != "generators"
+        and (name.startswith("self.") or ("plains", f"{name.rpartition('.')[0]}.state_dict()") in start)
+    }
 
 
 def probing(texts: Mapping[str, tuple[str, str]]) -> Candidate:

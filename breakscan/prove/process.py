@@ -28,7 +28,7 @@ if __name__ == "__main__":
 
 from breakscan.prove.call_result import failure_of
 from breakscan.prove.call_runs import CallRuns
-from breakscan.prove.capture import Capture, LaterCalls, ProgramStopped
+from breakscan.prove.capture import Capture, LaterCalls, ProgramStopped, place_of
 from breakscan.prove.compiled_parts import CompiledParts
 from breakscan.prove.fork_server import ForkServer, PreloadedModules, caches_in, process_command
 from breakscan.prove.outside import OUTSIDE
@@ -66,6 +66,7 @@ class WorkerProcess:
         later = LaterCalls() if given.probes else None
         self._executed = ExecutedCode(self._overlay.paths)
         self._capture = Capture(given.calls, self._executed.stop, self._serve, later)
+        self._capture.hook.units = given.units
         self._connection = Connection(connection)
         self._recorder = contextlib.ExitStack()
         self._error: str | None = None
@@ -84,6 +85,7 @@ class WorkerProcess:
         self._watch.after("torch._dynamo.callback", self._check_before_compiling)
         self._watch.after("torch._dynamo", self._start_recording)
         self._watch.after("torch._dynamo", self._capture.hook.install if self._whole is None else self._whole.install)
+        self._watch.after("torch.distributed.rendezvous", _take_any_port)
         for key, value in self._given.settings.items():
             config, name = _place(key)
             self._watch.after(config, functools.partial(self._set, key, name, value))
@@ -130,7 +132,12 @@ class WorkerProcess:
             torch=str(getattr(sys.modules.get("torch"), "__version__", "")) or None,
             callables=tuple(
                 CapturedCalls(
-                    one.name, len(one.calls), tuple(str(it.modes) for it in one.calls), one.backward, one.start
+                    one.name,
+                    len(one.calls),
+                    tuple(str(it.modes) for it in one.calls),
+                    one.backward,
+                    one.start,
+                    place_of(one.original, self._capture.frames),
                 )
                 for one in captured
             ),
@@ -241,7 +248,7 @@ class WorkerProcess:
             self,
             CallRuns(callables, stop),
             CompiledParts(callables, self._capture.hook, stop),
-            VariedCalls(callables, self._overlay.paths, self._capture.later),
+            VariedCalls(self._capture, self._overlay.paths),
             StepTimer(self._capture, stop),
             *([self._whole] if self._whole is not None else []),
         ]
@@ -258,6 +265,17 @@ def _place(key: str) -> tuple[str, str]:
     """The module of a setting, and its name there, which may have dots."""
     room, _, name = key.partition(".")
     return CONFIGURATIONS[room], name
+
+
+def _take_any_port(rendezvous: Any) -> None:
+    """A process that is alone in its group listens at a free port: the same program runs more than once at a time."""
+    store = rendezvous.TCPStore
+
+    def alone(*args: Any, **given: Any) -> Any:
+        is_alone = given.get("world_size") == 1 and given.get("is_master")
+        return store(*args, **given | ({"port": 0} if is_alone else {}))
+
+    rendezvous.TCPStore = alone
 
 
 _CUDA_GRAPHS = "triton.cudagraphs"

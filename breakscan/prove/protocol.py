@@ -51,6 +51,8 @@ class WorkerInput:
     probes: bool
     settings: dict[str, object]
     calls: int
+    units: bool = False
+    """The callables that are asked for are captured, whatever the program compiles of them."""
     whole: RunRequest | None = None
     """The program is run as a whole, and no calls are captured."""
 
@@ -128,13 +130,15 @@ CallStart = dict[tuple[str, str], str]
 
 @dataclass(frozen=True)
 class CapturedCalls:
-    """The number of captured calls of a callable, their modes in words, and whether their backward pass is run."""
+    """The number of captured calls of a callable, their modes in words, and whether their backward pass is run.
+    ``place`` is where the program keeps what was compiled: a module and a name in it, if there is one."""
 
     name: str
     calls: int
     modes: tuple[str, ...]
     backward: bool
     start: CallStart = field(default_factory=dict)
+    place: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True)

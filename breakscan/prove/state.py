@@ -26,6 +26,8 @@ from typing import IO, Any, TypeGuard, TypeVar, cast
 
 from breakscan.prove.torch_state import HeldGenerator, bytes_of, held_generator, torch
 
+INPUTS = ("args", "kwargs")
+"""The beginnings of the paths of inputs."""
 MOST_OBJECTS = 50_000
 """Objects that are looked at."""
 PLAIN = (int, float, bool, str, bytes, complex, type(None))
@@ -42,6 +44,9 @@ _STATEFUL = frozenset({
 })  # fmt: skip
 """Classes of libraries whose objects hold state of the program."""
 CACHE_INFO = ".cache_info()"
+INFERENCE = ".is_inference()"
+UNREAD = (CACHE_INFO, INFERENCE)
+"""The ends of the paths of what eager and compiled code need not have alike, and only some of the programs read."""
 
 
 class Position(int):
@@ -451,7 +456,7 @@ def plain_copy(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def digest(value: torch.Tensor) -> str:
-    """Equal for values that are equal bit by bit."""
+    """Equal for values that are equal bit by bit.  It ends with the shape."""
     hashed = hashlib.blake2b(f"{tuple(value.shape)} {value.dtype}".encode(), digest_size=16)
     if value.numel():
         bits = _bits(value, torch.uint8)
@@ -463,7 +468,7 @@ def digest(value: torch.Tensor) -> str:
             hashed.update(bytes_of(rows.sum(1)))
             bits = bits[count:]
         hashed.update(bytes_of(bits))
-    return hashed.hexdigest()
+    return f"{hashed.hexdigest()} {shape_of(value.shape)}"
 
 
 def digests(values: Mapping[str, torch.Tensor]) -> dict[str, str]:
@@ -644,7 +649,7 @@ class StateSnapshot:
         for path, value in values.items():
             own = self.values.get(path)
             if own is None:
-                if path.startswith(("args", "kwargs")):
+                if path.startswith(INPUTS):
                     problems.append(f"{path} is not there")
             elif own.shape != value.shape:
                 problems.append(f"{path} has shape {shape_of(own.shape)}, not {shape_of(value.shape)}")
@@ -713,7 +718,9 @@ def _plains(walk: ObjectWalk) -> dict[str, object]:
     """The plain values, and which tensors require a gradient."""
     # Of the gradients themselves, the backward pass decides.
     requiring = [path for path, one in walk.tensors.items() if one.requires_grad and not path.endswith(".grad")]
-    return {**walk.plains, **{f"{path}.requires_grad": True for path in requiring}}
+    inference = [path for path, one in walk.tensors.items() if one.is_inference()]
+    flags = {**dict.fromkeys(requiring, ".requires_grad"), **dict.fromkeys(inference, INFERENCE)}
+    return {**walk.plains, **{f"{path}{flag}": True for path, flag in flags.items()}}
 
 
 def _values(

@@ -18,7 +18,7 @@ from typing import Any
 
 from breakscan.prove.call_result import CallResult
 from breakscan.prove.call_runs import Reference, put_back, run_call, unloaded_time
-from breakscan.prove.capture import CapturedCall, CapturedCallable, LaterCalls
+from breakscan.prove.capture import OBJECT, Capture, CapturedCall, CapturedCallable, objects_of
 from breakscan.prove.equal import NOTED, Expected, ResultDifference, has_information
 from breakscan.prove.overlay import ExecutedCode
 from breakscan.prove.protocol import RanCode, Variation, VariedCall
@@ -259,12 +259,13 @@ class VariedRun:
 
 
 class VariedCalls:
-    """Runs calls eager, and records which code of ``files`` they run.  ``later`` has later ones, in the probe."""
+    """Runs calls eager, and records which code of ``files`` they run.  The capture of the probe has later ones."""
 
-    def __init__(self, callables: Sequence[CapturedCallable], files: Collection[str], later: LaterCalls | None) -> None:
-        self._callables = callables
+    def __init__(self, capture: Capture, files: Collection[str]) -> None:
+        self._callables = capture.captured
         self._files = files
-        self._later = later.kept() if later is not None else None
+        self._frames = capture.frames
+        self._later = capture.later.kept() if capture.later is not None else None
 
     def plan(self, names: tuple[str, ...], folder: str) -> tuple[VariedCall, ...]:
         """All variations; ``names`` are those of what the program sets elsewhere.  Writes later calls to the folder."""
@@ -292,7 +293,7 @@ class VariedCalls:
         code: list[Mapping[str, RanCode]] = []
         for varied, result, ran in self._run(folder, calls, seconds):
             # What the program does not survive is no test.
-            if result.error is None or is_raised(result, self._files):
+            if result.error is None or is_raised(result, self._files) or self._is_known(varied, result):
                 kept[varied] = result
                 # Where all is zero, infinite or NaN, other code would do the same.
                 code += [ran] if result.error is not None or any(map(has_information, result.tensors())) else []
@@ -308,10 +309,18 @@ class VariedCalls:
         ended, differences, code = [], [], []
         for varied, result, ran in self._run(folder, calls, seconds):
             with reference.opened() as usual:
-                differences.append(varied_differences(usual.of_other_call(results[varied]), result))
+                expected, stays = usual.of_other_call(results[varied]), self._is_known(varied, result)
+                differences.append(varied_differences(expected, result, stays))
             ended.append(varied)
             code.append(ran)
         return VariedRun(tuple(ended), tuple(differences), self._united(code), unloaded_time() - began)
+
+    def _is_known(self, varied: VariedCall, result: CallResult) -> bool:
+        """Return whether a later call of the program raises this, too: its state may matter after that."""
+        return varied.kind is Variation.LATER and self._later_call(varied)["error"] == result.error
+
+    def _later_call(self, varied: VariedCall) -> dict[str, Any]:
+        return [one for one in self._later or () if one["callable"] == varied.callable][int(varied.at)]
 
     def _united(self, code: Sequence[Mapping[str, RanCode]]) -> dict[str, RanCode]:
         return {path: sum((one[path] for one in code), RanCode()) for path in self._files}
@@ -361,8 +370,8 @@ class VariedCalls:
         state, inputs = captured.snapshots_of(call)
         kind, at = varied.kind, varied.at
         if kind is Variation.LATER:
-            later = [one for one in self._later or () if one["callable"] == varied.callable][int(at)]
-            args, kwargs = later["args"], later["kwargs"]
+            later = self._later_call(varied)
+            args, kwargs = self._with_objects((later["args"], later["kwargs"]))
             own = StateSnapshot({"args": args, "kwargs": kwargs}, {})
             fitting = {
                 path: value
@@ -387,6 +396,15 @@ class VariedCalls:
             values = varied_values(inputs, kind, at)
             with _resized(inputs, values), inputs.holding(values):
                 yield call if values or kind is Variation.HOOK else None, {}
+
+    def _with_objects(self, tree: Any) -> Any:
+        from torch.utils._pytree import tree_map
+
+        def held(leaf: object) -> object:
+            is_named = isinstance(leaf, str) and leaf.startswith(OBJECT)
+            return objects_of(self._frames)[str(leaf).removeprefix(OBJECT)] if is_named else leaf
+
+        return tree_map(held, tree)
 
 
 def _hook(layer: torch.nn.Module) -> contextlib.AbstractContextManager[object]:
@@ -413,10 +431,11 @@ def _resized(inputs: StateSnapshot, values: Mapping[str, torch.Tensor]) -> Itera
             tensors[path].data = data
 
 
-def varied_differences(expected: Expected, other: CallResult) -> tuple[ResultDifference, ...]:
-    """The differences of an eager result from another one. After the same exception, nothing else counts."""
+def varied_differences(expected: Expected, other: CallResult, stays: bool = False) -> tuple[ResultDifference, ...]:
+    """The differences of an eager result from another one. After the same exception, nothing else counts, unless the
+    program ``stays``."""
     error = expected.results[0].error
-    if error is not None and error == other.error:
+    if error is not None and error == other.error and not stays:
         return ()
     return tuple(one for one in expected.differences([other], eager=True) if one.change not in NOTED)
 

@@ -19,15 +19,15 @@ from breakscan.prove import faster as measure
 from breakscan.prove.call_runs import CallRuns
 from breakscan.prove.changed_code import UnseenCode, UnseenKind, changed_code_ran, lines_around
 from breakscan.prove.divergence import find_divergence
-from breakscan.prove.equal import FORMER, NOTED, TOLERANCES, Change, Part, ResultDifference
+from breakscan.prove.equal import FORMER, NOTED, TOLERANCES, VALUES, Change, Part, ResultDifference
 from breakscan.prove.faster import Ratio, Rounds, Unsteady
-from breakscan.prove.observation import Observation, ObservationKind, environment_of, notes_of
+from breakscan.prove.observation import Observation, ObservationKind, environment_of, notes_of, other_calls
 from breakscan.prove.original import NOT_TRIED, CompiledProgram, Original, running_original
 from breakscan.prove.probe import Probe, is_stated
 from breakscan.prove.proof import Divergence, Metrics, NotApplied, Proof, ProofVerdict, Verification
 from breakscan.prove.protocol import Description, RanCode, StepKind
 from breakscan.prove.rewrites import Planned, Rewrites, diff_of
-from breakscan.prove.state import CACHE_INFO
+from breakscan.prove.state import UNREAD
 from breakscan.prove.step_timer import StepTimer
 from breakscan.prove.worker import ALL, UNCHANGED, Candidate, Say, UserProgram, Worker, WorkerError, workers_of
 from breakscan.rulebook.config import FileSettings
@@ -123,7 +123,7 @@ class StepRace:
         with start(UNCHANGED, self._original.first) as before, start(change, worker) as after:
             for one in (before, after):
                 one.ready()
-                if self._original.hand_over(one):
+                if self._original.hand_over(one, changed=one is after):
                     raise WorkerError("a further process does not take the values")
             self._original.time_alike(before, after)
             after.compile_as(change)
@@ -186,7 +186,13 @@ class Verifier:
         trial = _Trial(candidate, self.original, accepted_in)
         self._say("running the program", candidate.label)
         try:
-            with self.original.workers.start(candidate) as worker:
+            with contextlib.ExitStack() as stack:
+                worker = stack.enter_context(self.original.workers.start(candidate))
+                if units := self.original.other_units(candidate, worker.ready()):
+                    whole = replace(candidate, units=units)
+                    other = stack.enter_context(self.original.workers.start(whole))
+                    if other_calls(other.ready(), self.original.about) is None:
+                        trial.candidate, worker = whole, other
                 self._judge(trial, worker)
                 if not trial.proof.reasons:
                     self._measure(trial, worker)
@@ -316,6 +322,7 @@ class _Trial:
         self.ran: Mapping[str, RanCode] = {}
         """The code of the new texts that ran, by path."""
         self._differing: set[object] = set()
+        self._other_forms: set[str] = set()
         self._original = original
         finding = next(iter(candidate.findings), None)
         self.proof = Proof(
@@ -350,12 +357,16 @@ class _Trial:
             self._differing.add(key)
             of_rewrite = one.change is Change.NUMBER and bool(self.candidate.rewrite or self.candidate.members)
             is_copy = (one.part, one.now) == (Part.OUTPUT, None) or FORMER in (one.was, one.now)
-            if one.change is Change.ALIAS and is_copy:
+            is_copy = is_copy or (one.now or "").startswith("output")
+            if one.part is Part.STATE and one.change not in VALUES and (form := self._other_form(one.path)) is not None:
+                # A change that reads and writes it may keep it otherwise.
+                self.add_unseen(f"{form} has another form, and is not compared")
+            elif one.change is Change.ALIAS and is_copy:
                 # Nothing but a later change in place shows it.
                 if not is_stated(one, effects_of(self.candidate.differences)):
                     texts = (f"shares its memory with {one.now}", f"no longer shares its memory with {one.was}")
                     self.add_unseen(f"{one.path} {texts[one.now is None]}")
-            elif one.path.endswith(CACHE_INFO):
+            elif one.path.endswith(UNREAD):
                 # Whoever reads it sees that; else a cache only takes time.
                 self.add_unseen(f"{one.path} is {one.now or 'unchanged'} after the call, not {one.was or 'unchanged'}")
             elif one.change not in NOTED or (of_rewrite and not says_so):
@@ -366,7 +377,11 @@ class _Trial:
     def add_unseen(self, *texts: str) -> None:
         """Adds what only code outside of the calls can show."""
         unseen = [UnseenCode(UnseenKind.OUTSIDE, "", 0, text) for text in texts]
-        self.proof = replace(self.proof, unseen=(*self.proof.unseen, *unseen))
+        self.proof = replace(self.proof, unseen=tuple(dict.fromkeys((*self.proof.unseen, *unseen))))
+
+    def _other_form(self, path: str) -> str | None:
+        names = (one for one in self._other_forms if path == one or path.startswith((f"{one}.", f"{one}[")))
+        return min(names, default=None)
 
     def stop(self, reason: Observation, verdict: ProofVerdict = ProofVerdict.REJECTED) -> NoReturn:
         """Raises _Rejected."""
@@ -379,6 +394,7 @@ class _Trial:
         if problem := self._original.incomparable(worker, about, self.candidate):
             is_tried = problem.kind not in NOT_TRIED
             self.stop(problem, ProofVerdict.REJECTED if is_tried else ProofVerdict.NOT_TRIED)
+        self._other_forms = self._original.other_forms(about)
         other = self._original.other_start(about)
         if names := tuple(sorted(name for kind, name in other if kind == "generators")):
             self.stop(Observation(ObservationKind.OTHER_RANDOM_START, names=names))

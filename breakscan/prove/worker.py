@@ -10,7 +10,7 @@ import signal
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
@@ -32,6 +32,7 @@ from breakscan.prove.protocol import (
     WorkerInput,
 )
 from breakscan.prove.step_timer import StepTimer
+from breakscan.recording.bootstrap.eager_compile import Request
 from breakscan.recording.launch import Requests, signal_name
 from breakscan.rulebook.config import FileSettings
 from breakscan.rulebook.document import Rule
@@ -62,6 +63,8 @@ class Candidate:
     members: tuple[str, ...] = ()
     targets: tuple[Site, ...] = ()
     """Break sites that the change must remove."""
+    units: tuple[tuple[str, str], ...] = ()
+    """The places of what the program as it is compiles, where the change compiles something else."""
 
     @cached_property
     def lines(self) -> Mapping[str, SourceMap]:
@@ -176,7 +179,10 @@ class Workers:
         recording, cache = folder / "recording", (cache_of.folder if cache_of else folder) / "cache"
         recording.mkdir(parents=True)
         cache.mkdir(exist_ok=True)
-        self.program.requests.write(recording)
+        asked = tuple(Request(":".join(unit), *unit) for unit in candidate.units)
+        (replace(self.program.requests, compile=asked, backend="eager") if asked else self.program.requests).write(
+            recording
+        )
         given = WorkerInput(
             argv=self.program.argv,
             recording=recording,
@@ -185,6 +191,7 @@ class Workers:
             probes=probes,
             settings=dict(candidate.settings),
             calls=self.program.calls,
+            units=bool(asked),
             whole=whole,
         )
         settings = folder / "settings.pickle"

@@ -66,6 +66,8 @@ def test_shared_memory_strides_and_types_are_in_a_result() -> None:
     }
     fresh = result_of(lambda: ((y := x * 2), y.T), False, [StateSnapshot({"x": x})])
     assert fresh.aliases == {"output 1": "output 0"}
+    inferred = result_of(torch.inference_mode()(lambda: x * 2), False, [StateSnapshot({"x": x})])
+    assert inferred.changes == {"output.is_inference()": "True"}
 
 
 @pytest.mark.parametrize(("double", "dtype"), [(True, torch.float64), (False, torch.float32)])

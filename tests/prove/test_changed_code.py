@@ -155,6 +155,7 @@ def test_new_lines_that_did_not_run_are_named() -> None:
         ("    y = x\n    for z in ():\n        y = z", ["y = z"]),
         ("    y = h(x)\n    def unused():\n        return 4", ["return 4"]),
         ("    y = h(x, k=1)", []),
+        ("    'A text.'\n    y = x + 1", []),
         ("    def i(k=8): return k\n    y = i(9)", ["k=8"]),
         ("    def i(k=8): return k\n    y = i()", []),
     ],

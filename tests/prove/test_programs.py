@@ -123,6 +123,62 @@ def test_a_change_that_only_the_first_call_shows_is_rejected(verified: Any) -> N
     assert any(reason.startswith("eager, output") for reason in proof["reasons"]), proof["reasons"]
 
 
+SCORED = """\
+import torch
+
+
+class Net(torch.nn.Module):
+    def __init__(self, sharp):
+        super().__init__()
+        self.fc, self.sharp, self.depth = torch.nn.Linear(8, 4), sharp, 0
+
+    def forward(self, x):
+        self.depth += 1
+        y = self.fc(x) * self.sharp
+        self.depth -= 1
+        return y
+
+
+def score(net, x):
+    return net(x).tanh().sum(-1)
+
+
+torch.manual_seed(0)
+student, teacher = Net(1), Net(1)
+teacher.sharp = 4
+compiled = torch.compile(score, backend="aot_eager")
+for step in range(8):
+    try:
+        compiled(teacher if step == 6 else student, torch.randn(5, 7 if step == 5 else 8))
+    except RuntimeError:
+        student.depth = 0
+"""
+
+
+@pytest.mark.slow
+def test_later_calls_may_have_other_objects_and_fail(verified: Any) -> None:
+    becomes = SCORED.replace(" * self.sharp\n        self.depth -= 1", "\n").replace("+= 1", "= 0")
+    (proof,) = verified(SCORED, becomes=becomes)["proofs"]
+    assert proof["reasons"] == []
+    found = {(one["kind"], one["part"]) for one in proof["varied"]}
+    assert {("later", "output"), ("later", "state")} <= found
+
+
+@pytest.mark.slow
+def test_a_change_may_compile_a_part_of_what_the_program_compiles(verified: Any) -> None:
+    part = SET_UP.replace("        return x / self.scale", "        return self.part(x, self.scale)").replace(
+        "    def forward",
+        "    @torch.compile(backend='aot_eager')\n    def part(self, x, y):\n        return x / y\n\n    def forward",
+    )
+    part = part.replace('compiled = torch.compile(Scaled(), backend="aot_eager")', "compiled = scaled")
+    whole = SET_UP.replace('torch.compile(Scaled(), backend="aot_eager")', 'torch.compile(scaled, backend="aot_eager")')
+    whole, part = (text.replace("compiled = ", "scaled = Scaled()\ncompiled = ") for text in (whole, part))
+    (proof,) = verified(whole, becomes=part)["proofs"]
+    assert (proof["reasons"], proof["outputs_equal"]) == ([], True)
+    (proof,) = verified(whole, becomes=part.replace("x / y", "x / y + 0.01"))["proofs"]
+    assert any(reason.startswith("eager, output") for reason in proof["reasons"]), proof["reasons"]
+
+
 @pytest.mark.slow
 def test_parameters_without_a_shape_are_left_to_the_later_calls(verified: Any) -> None:
     told = verified(LAZY, status=0)

@@ -168,6 +168,9 @@ def test_after_the_same_exception_nothing_else_counts() -> None:
         return CallResult(error=error, changed={"self.total": torch.tensor(state)}, rng={"torch": str(state)})
 
     assert varied_differences(Expected([result("ValueError", 1.0)]), result("ValueError", 2.0)) == ()
+    # The program goes on after one that a later call of it raises.
+    other, *_ = varied_differences(Expected([result("ValueError", 1.0)]), result("ValueError", 2.0), stays=True)
+    assert other.part is Part.STATE
     (other,) = varied_differences(Expected([result("ValueError", 1.0)]), result("IndexError", 1.0))
     assert other.change is Change.RAISES
     other, *_ = varied_differences(Expected([result(None, 1.0)]), result(None, 2.0))

@@ -2,13 +2,14 @@
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from breakscan.prove.call_runs import CallRuns
 from breakscan.prove.fork_server import ForkServerProcess
-from breakscan.prove.process import WorkerProcess
+from breakscan.prove.process import WorkerProcess, _take_any_port
 from breakscan.prove.protocol import Stage, StepKind
 from breakscan.prove.state import read_file
 from breakscan.prove.step_timer import StepTimer
@@ -124,3 +125,12 @@ def test_without_gradients_the_program_ends_within_the_only_captured_call(starte
 
 
 NO_GRAD = "import torch\n\ntorch.set_grad_enabled(False)\n"
+
+
+def test_a_process_that_is_alone_in_its_group_takes_any_port() -> None:
+    ports: list[int] = []
+    rendezvous = SimpleNamespace(TCPStore=lambda **given: ports.append(given["port"]))
+    _take_any_port(rendezvous)
+    for size in (1, 2):
+        rendezvous.TCPStore(port=29500, world_size=size, is_master=True)
+    assert ports == [0, 29500]
