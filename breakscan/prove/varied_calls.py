@@ -12,7 +12,7 @@ import os
 import signal
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from types import FrameType
 from typing import Any
 
@@ -397,12 +397,16 @@ class VariedCalls:
             with _resized(inputs, values), inputs.holding(values):
                 yield call if values or kind is Variation.HOOK else None, {}
 
+    @cached_property
+    def _objects(self) -> Mapping[str, object]:
+        return objects_of(self._frames)
+
     def _with_objects(self, tree: Any) -> Any:
         from torch.utils._pytree import tree_map
 
         def held(leaf: object) -> object:
             is_named = isinstance(leaf, str) and leaf.startswith(OBJECT)
-            return objects_of(self._frames)[str(leaf).removeprefix(OBJECT)] if is_named else leaf
+            return self._objects[str(leaf).removeprefix(OBJECT)] if is_named else leaf
 
         return tree_map(held, tree)
 

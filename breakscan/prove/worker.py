@@ -180,9 +180,8 @@ class Workers:
         recording.mkdir(parents=True)
         cache.mkdir(exist_ok=True)
         asked = tuple(Request(":".join(unit), *unit) for unit in candidate.units)
-        (replace(self.program.requests, compile=asked, backend="eager") if asked else self.program.requests).write(
-            recording
-        )
+        requests = self.program.requests
+        (replace(requests, compile=asked, backend="eager") if asked else requests).write(recording)
         given = WorkerInput(
             argv=self.program.argv,
             recording=recording,
