@@ -1,7 +1,7 @@
 """Inductor fails on an operator, in the rest of a function.
 
 expect: frame("step")["status"] == "raised" and frame("step")["failed_at"]["line"] == line("fails") and \
-[c["line"] for c in frame("step")["stack"]] == [line("start"), line("calls"), line("fails")]
+[c["line"] for c in frame("step")["stack"][-3:]] == [line("start"), line("calls"), line("fails")]
 """
 
 import torch
