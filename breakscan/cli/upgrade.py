@@ -130,13 +130,13 @@ def _run(python: str, argv: Sequence[str], folder: Path, name: str) -> tuple[Any
         raise click.ClickException(f"{argv[-1]} could not be run on {name}: {_last_line(done.stderr)}")
     made = json.loads(report.read_text(encoding="utf-8"))
     if done.returncode:
-        lines = [line for line in done.stderr.splitlines() if not line.startswith("breakscan: ")]
-        say(f"on {name}, it ended with {done.returncode}: {_last_line(os.linesep.join(lines))}")
+        say(f"on {name}, it ended with {done.returncode}: {_last_line(done.stderr)}")
     return made, done.stdout.splitlines()
 
 
 def _last_line(text: str) -> str:
-    return next((line for line in reversed(text.splitlines()) if line.strip()), "it said nothing").strip()
+    lines = [line.strip() for line in text.splitlines() if not line.startswith("breakscan: ")]
+    return next(filter(None, reversed(lines)), "it said nothing")
 
 
 def _printed_otherwise(before: Sequence[str], after: Sequence[str]) -> list[str]:
@@ -155,7 +155,5 @@ def _changed_rules(comparison: RunComparison, before: str, after: str) -> list[s
     examples = [load_ledger(one).examples for one in versions]
     verdicts = [{(rule, label): one.main for rule in known for label, one in known[rule].items()} for known in examples]
     moved = {rule for rule, label in verdicts[0] if verdicts[0][rule, label] != verdicts[1].get((rule, label))}
-    words = " → ".join(versions)
-    return [
-        f"torch's verdicts on {rule}: {words}, see breakscan rule {rule}" for rule in sorted(named & moved, key=str)
-    ]
+    words = f"other verdicts on {versions[1]} than on {versions[0]}"
+    return [f"{rule}: {words} (breakscan rule {rule})" for rule in sorted(named & moved, key=str)]
