@@ -272,8 +272,12 @@ OBJECT = "\0object "
 
 def objects_of(frames: Sequence[UserFrame]) -> dict[str, object]:
     """The objects that frames of the program can see, by path, without those in modules."""
-    names = {key: own for *_, held in reversed(frames) for key, own in held.items() if not key.startswith("__")}
-    return dict(ObjectWalk(names, {}).held)
+    return dict(ObjectWalk(_names_in(frames), {}).held)
+
+
+def _names_in(frames: Sequence[UserFrame]) -> dict[str, object]:
+    """What frames of the program can see by name; the innermost frame decides."""
+    return {key: own for *_, held in reversed(frames) for key, own in held.items() if not key.startswith("__")}
 
 
 def _layout(tensor: torch.Tensor) -> tuple[object, ...]:
@@ -399,8 +403,7 @@ class Capture:
                 }
                 if len(self.captured) == 1:
                     # An optimizer, say, which no call reaches.
-                    names = ((key, own) for *_, held in reversed(self.frames) for key, own in held.items())
-                    around = ObjectWalk({key: own for key, own in names if not key.startswith("__")}, None)
+                    around = ObjectWalk(_names_in(self.frames), None)
                     state = {id(one): path for path, one in captured.state.tensors.items()}
                     texts["plains"] |= {path: repr(value)[:200] for path, value in around.plains.items()}
                     texts["plains"] |= {path: state[id(it)] for path, it in around.held if id(it) in state}

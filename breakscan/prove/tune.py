@@ -394,9 +394,7 @@ class _Tune:
         """Compiles nothing, if that is clearly faster than the best program.  No other change may do so."""
         if change is None or self.eager is None or self.question.goal is not Goal.STEP:
             return
-        turns = self.result.ratio if self.result is not None and self.best is self.chosen else None
-        speed = self._speed(self.eager, ratio_of(self.base, self.eager, self.loop))
-        speed /= turns.median if turns is not None else self.best.ratio
+        speed = self._speed(self.eager, ratio_of(self.base, self.eager, self.loop)) / self.best.ratio
         if speed >= FOR_EAGER and (plan := self._plan((), (change,))) is not None:
             self._try(plan, (change.name,))
         elif speed < FOR_EAGER:
@@ -598,18 +596,13 @@ class _Tune:
             self.barred += made.edits
             differs = TrialVerdict.DIFFERS if proof.outputs_equal is False else TrialVerdict.FAILS
             return TrialVerdict.NO_GAIN if proof.outputs_equal else differs, proof.reasons[0]
-        unsure = made.unsure if self._is_compared(made) else "its results could not be compared"
+        is_compared = made.screened or self.comparison.is_possible
+        unsure = made.unsure if is_compared else "its results could not be compared"
         if not unsure or (proof is not None and proof.outputs_equal):
             return None
         if self._left() <= 0:
             return TrialVerdict.NOT_TRIED, f"{unsure}, and the compiled calls were not: {NO_TIME}"
         return TrialVerdict.DIFFERS if made.unsure else TrialVerdict.FAILS, unsure
-
-    def _is_compared(self, made: _Made) -> bool:
-        """Return whether the values at the end of its run say anything."""
-        if made.screened and not self.comparison.is_possible:
-            self.notes.append("the values at the end were compared in runs in which Inductor compiles nothing")
-        return made.screened or self.comparison.is_possible
 
     def _slowness(self, made: _Made, turns: _Turns | None) -> tuple[TrialVerdict, str] | None:
         """Why a program is no better than the last one that was proved."""
@@ -694,7 +687,10 @@ class _Tune:
             compared += [Evidence.CALLS] if proof.outputs_equal else []
             compared += [Evidence.VARIED] if proof.outputs_equal and is_varied and not proof.varied else []
         compared += [Evidence.EAGER] if made.exact else []
-        compared += [Evidence.RUN] if made.unsure is None and self._is_compared(made) else []
+        if made.unsure is None and self.comparison.is_possible:
+            compared.append(Evidence.RUN)
+        elif made.unsure is None and made.screened:
+            self.notes.append("the values at the end were compared in runs in which Inductor compiles nothing")
         if made.edits and Evidence.CALLS not in compared:
             held.append("the edits were not proved by the compiled calls")
         assumes = [one.difference for one in made.edits if one.difference]
