@@ -32,10 +32,10 @@ ROOMS = {
     "recording": Room(STATIC, 8079, 30),
     "explanation": Room(f"{STATIC} check recording", 5946, 21),
     "survey": Room(f"{STATIC} check recording explanation", 1617, 8),
-    "prove": Room(f"{STATIC} check fix recording explanation", 10961, 32),
+    "prove": Room(f"{STATIC} check fix recording explanation", 10960, 32),
     "report": Room(f"{STATIC} check fix recording explanation survey prove", 5371, 31),
     "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 1251, 10),
-    "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 2879, 26),
+    "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 2877, 26),
     # api.py, notebook.py, pytest_plugin.py, __main__.py
     "": Room(f"{STATIC} check fix recording explanation survey prove report serve cli", 695, 5),
 }
