@@ -276,7 +276,7 @@ def objects_of(frames: Sequence[UserFrame]) -> dict[str, object]:
 
 
 def _names_in(frames: Sequence[UserFrame]) -> dict[str, object]:
-    """What frames of the program can see by name; the innermost frame decides."""
+    """The values that frames of the program can see, by name; the innermost frame decides."""
     return {key: own for *_, held in reversed(frames) for key, own in held.items() if not key.startswith("__")}
 
 
