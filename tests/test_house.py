@@ -35,7 +35,7 @@ ROOMS = {
     "prove": Room(f"{STATIC} check fix recording explanation", 10960, 32),
     "report": Room(f"{STATIC} check fix recording explanation survey prove", 5371, 31),
     "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 1251, 10),
-    "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 2877, 26),
+    "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 2879, 26),
     # api.py, notebook.py, pytest_plugin.py, __main__.py
     "": Room(f"{STATIC} check fix recording explanation survey prove report serve cli", 695, 5),
 }

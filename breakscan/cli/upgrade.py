@@ -135,8 +135,10 @@ def _run(python: str, argv: Sequence[str], folder: Path, name: str) -> tuple[Any
 
 
 def _last_line(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if not line.startswith("breakscan: ")]
-    return next(filter(None, reversed(lines)), "it said nothing")
+    """The last line of an error; one of breakscan's own where there is no other."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    others = [line for line in lines if not line.startswith("breakscan: ")]
+    return (others or lines or ["it said nothing"])[-1]
 
 
 def _printed_otherwise(before: Sequence[str], after: Sequence[str]) -> list[str]:

@@ -167,7 +167,7 @@ class Runs:
             if worker.until < self.workers.until:
                 raise WorkerError(f"it took longer than {longest:.0f} s") from None
             raise
-        except Crash:  # seen once, on CPython 3.11, and not again: the change need not be the cause
+        except Crash:  # seen on CPython 3.11, in a proof as well: the change need not be the cause
             if not again:
                 raise
             return self.run(texts, request, longest, cache_of, known, keep, fails, again=False)
