@@ -473,6 +473,8 @@ def _setting_edit(file: UserFile, setting: Setting) -> Edit | None:
         file.needs.append(setting.owner)
     body, at = file.module.body, file.last_import
     new = cst.parse_module(f"{file.named(dotted)} = {setting.value}\n").body[0]
+    if "logging." in setting.value and "logging" not in file.imports:
+        file.needs.append("logging")
     if at is None:
         return Edit({body[0]: [new.with_changes(leading_lines=[]), body[0]]}) if body else None
     lines = [cst.EmptyLine(indent=False)]

@@ -18,7 +18,7 @@ from breakscan.report.console import plain_table, print_page, report_console
 from breakscan.report.measured_page import MeasuredPage
 from breakscan.report.printable import picked, visible, write_json_report
 from breakscan.survey.comparison import CauseChange, ChangeGroup, EndingGroup, SurveyComparison, change_groups
-from breakscan.survey.overview import CauseCount, CauseKey, CauseKind, ConditionCount, SurveyOverview, UnitRow
+from breakscan.survey.overview import CauseCount, CauseKey, CauseKind, ConditionCount, SurveyOverview, Tuned, UnitRow
 
 
 def conditions_words(conditions: tuple[str, ...], torch: str | None) -> str:
@@ -98,7 +98,7 @@ def units_table(report: SurveyOverview) -> SurveyTable:
     """Each unit."""
     columns = (
         *("unit", "conditions", "torch", "status", "breaks", "eager", "recompiles", "graphs"),
-        *("costs", "compile", "memory", "proved", "speed"),
+        *("costs", "compile", "memory", "proved", "speed", "tuned"),
     )
     return SurveyTable("Units", columns, list(map(_unit_cells, report.rows)))
 
@@ -128,7 +128,17 @@ def _unit_cells(row: UnitRow) -> tuple[str, ...]:
         "" if row.peak is None else bytes_in_words(row.peak),
         "" if row.proved is None else str(row.proved),
         "" if row.speed is None else f"{row.speed:.2f}×",
+        "" if row.tuned is None else _tuned_words(row.tuned),
     )
+
+
+def _tuned_words(tuned: Tuned) -> str:
+    """``setting: 4 breaks → 0, 1.20×``."""
+    names = ("break", "recompile", "eager function")
+    counts = zip(names, tuned.before, tuned.after, strict=bool(tuned.changes))
+    changed = [f"{counted(was, name)} → {now}" for name, was, now in counts if was != now]
+    speed = [f"{tuned.speed:.2f}×"] if tuned.speed is not None else []
+    return f"{' and '.join(tuned.changes)}: {', '.join(changed + speed)}" if tuned.changes else "nothing better"
 
 
 def _what_changed(group: ChangeGroup) -> str:
@@ -190,6 +200,9 @@ def write_survey_terminal(report: SurveyOverview, stream: TextIO) -> None:
             console.print()
             print_page(_rich_table(table._replace(rows=table.rows[:MOST_SHOWN])), console)
     console.print()
+    if tuned := [row.tuned for row in report.rows if row.tuned is not None]:
+        gained = sum(bool(one.changes) for one in tuned)
+        console.print(f"tune found a better program for {gained} of {counted(len(tuned), 'unit')}")
     for count in report.counts:
         console.print(Text(visible(f"{conditions_words(count.conditions, count.torch)}: {counted_share(count)}")))
 

@@ -30,6 +30,7 @@ class SurveyStage(str, Enum):
     EXPLAIN = "explain"
     VERIFY = "verify"
     BENCH = "bench"
+    TUNE = "tune"
 
     @property
     def measures_time(self) -> bool:
@@ -81,13 +82,15 @@ class Unit:
     def key(self, environment: Environment) -> str:
         return digest([asdict(self), environment.id])
 
-    def program(self) -> list[str]:
-        """The arguments of Python that run it."""
+    def program(self, script: str | None = None) -> list[str]:
+        """The arguments of Python that run it; a model by the code of :mod:`.model_program`, a copy of which may be
+        the ``script``."""
         if self.build is None:
             return list(self.command)
         options = {"--argument": self.argument, "--mode": self.mode, "--backend": self.backend, "--dtype": self.dtype}
         given = [word for name, value in options.items() if value is not None for word in (name, value)]
-        return ["-m", "breakscan.survey.model_program", self.build, *given, "--device", self.device]
+        runs = [script] if script is not None else ["-m", "breakscan.survey.model_program"]
+        return [*runs, self.build, *given, "--device", self.device]
 
 
 def digest(value: object) -> str:

@@ -50,11 +50,22 @@ class SurveyedSite:
 
 
 @dataclass(frozen=True, slots=True)
+class Tuned:
+    """The best program of ``tune``: the kinds of its ``changes``, the breaks, recompiles and functions run eager
+    ``before`` and ``after`` them, and how many times as fast a step is.  Without changes, nothing was better."""
+
+    changes: tuple[str, ...] = ()
+    before: tuple[int, ...] = ()
+    after: tuple[int, ...] = ()
+    speed: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class UnitRow:
     """A unit in a table; its results are kept under ``key``.  Counts are None where ``explain`` did not succeed;
     ``breaks`` are places, ``cost`` the seconds of the calls that breaks and eager functions took, ``costliest`` what
     took most of them, ``causes`` and ``files`` why and where it breaks or runs eager; ``proved`` are the changes that
-    ``verify`` accepts."""
+    ``verify`` accepts, and ``tuned`` is None where ``tune`` did not end."""
 
     key: str
     name: str
@@ -74,6 +85,7 @@ class UnitRow:
     peak: int | None
     proved: int | None
     speed: float | None
+    tuned: Tuned | None
     said: str
 
     @property
@@ -123,8 +135,21 @@ def row_of(one: Surveyed) -> UnitRow:
         else None,
         # That of the best way, as a multiple of eager.
         speed=max((way["ratio"]["median"] for way in ways if way["ratio"]), default=None),
+        tuned=_tuned(_facts(one.results, SurveyStage.TUNE)),
         said=explained.said if explained and not ok else "",
     )
+
+
+def _tuned(facts: Mapping[str, Any]) -> Tuned | None:
+    if not facts:
+        return None
+    if (best := facts["best"]) is None:
+        return Tuned()
+    before, after = (
+        tuple(best[name][when] for name in ("breaks", "recompiles", "eager_functions")) for when in ("before", "after")
+    )
+    kinds = dict.fromkeys(one["kind"] for one in best["candidates"])
+    return Tuned(tuple(kinds), before, after, best["ratio"] and best["ratio"]["median"])
 
 
 def sites_of(one: Surveyed, *, consequences: bool = False) -> Iterator[SurveyedSite]:

@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -31,6 +32,8 @@ _running: dict[int, str] = {}
 """The leaders of the sessions that run now, with their marks."""
 _ROUNDS = 20
 """Repetitions of the search for processes, since one may start another meanwhile."""
+_SHARE = 0.75
+"""The part of a unit's time in which ``tune`` looks for a faster program.  Its first run may take the rest."""
 Ending = Literal["exited", "time", "memory"]
 
 
@@ -185,9 +188,13 @@ def _place(one: Mapping[str, Any], seconds: float | None) -> dict[str, Any]:
 
 
 def _facts(stage: SurveyStage, report: Report) -> dict[str, Any]:
-    """The facts of a report; of ``verify`` and ``bench`` the verdict and the speed of each change and each way."""
+    """The facts of a report; of ``verify`` and ``bench`` the verdict and the speed of each change and each way, of
+    ``tune`` the changes of the best program and what came of them."""
     if stage is SurveyStage.EXPLAIN:
         return explain_facts(report)
+    if stage is SurveyStage.TUNE:
+        best, keys = report["best"], "candidates equal compared breaks recompiles eager_functions ratio held_back"
+        return {"says": report["says"], "best": best and {key: best[key] for key in keys.split()}}
     is_proof = stage is SurveyStage.VERIFY
     name, keys = "proofs" if is_proof else "ways", "label rewrite verdict ratio" if is_proof else "way ratio problem"
     return {name: [{key: one[key] for key in keys.split()} for one in report[name]]}
@@ -239,9 +246,14 @@ def not_run(stage: SurveyStage, status: StageStatus, said: str = "") -> StageRes
 def _run(stage: SurveyStage, task: Task) -> StageResult:
     with tempfile.TemporaryDirectory(prefix="breakscan-survey-", ignore_cleanup_errors=True) as made:
         report = Path(made, "report.json")
-        written = ("--format", "json", "--output", str(report))
+        options = ["--format", "json", "--output", str(report)]
+        script = None
+        if stage is SurveyStage.TUNE:
+            # The call that compiles a model has to be in a file that a patch may change.
+            script = shutil.copy(Path(__file__).with_name("model_program.py"), made)
+            options += ["--time", str(task.seconds * _SHARE)]
         run = run_limited(
-            [task.executable, "-c", _START, stage.value, *written, *task.unit.program()],
+            [task.executable, "-c", _START, stage.value, *options, *task.unit.program(script)],
             seconds=task.seconds,
             memory=task.memory,
             folder=Path(task.folder),

@@ -9,13 +9,19 @@ import pytest
 
 from breakscan.report.survey import write_survey_markdown, write_survey_terminal
 from breakscan.survey.manifest import Environment, StageResult, Unit
-from breakscan.survey.overview import SurveyOverview, overview
+from breakscan.survey.overview import SurveyOverview, Tuned, overview
 from breakscan.survey.run_unit import explain_facts
 from breakscan.survey.store import Surveyed
 
 ENVIRONMENT = Environment("3.11.7", "", {"torch": "2.13.0"})
 SITE = {"rule": "BRK101", "path": "a.py", "line": 3, "function": "f", "reason": "…", "seconds": 0.25}
 FACTS = {"breaks": [SITE], "eager": [], "recompiles": [], "graphs": 2, "compile_seconds": 1.25, "files": ["a.py"]}
+
+BEST = {
+    "candidates": [{"kind": "setting"}, {"kind": "edit"}, {"kind": "setting"}],
+    "ratio": {"median": 1.25},
+    **{name: {"before": 2, "after": left} for left, name in enumerate(("breaks", "recompiles", "eager_functions"))},
+}
 
 
 def surveyed(name: str, **results: StageResult) -> Surveyed:
@@ -40,6 +46,7 @@ REPORT = overview(
                 ],
             ),
             bench=ok("bench", ways=[{"ratio": {"median": 1.5}}, {"ratio": None}]),
+            tune=ok("tune", says="…", best=BEST),
         ),
         surveyed("b|c", explain=StageResult("explain", "timeout", 60.0, None, said="Traceback\nsaid <b>last\n")),
         surveyed("d"),
@@ -51,6 +58,7 @@ def test_what_is_counted() -> None:
     first, second, third = REPORT.rows
     assert (first.breaks, first.proved, first.speed, first.is_whole) == (1, 1, 1.5, False)
     assert (first.cost, first.costliest, first.causes, first.files) == (0.25, "BRK101", ("BRK101",), ("a.py",))
+    assert (first.tuned, second.tuned) == (Tuned(("setting", "edit"), (2, 2, 2), (0, 1, 2), 1.25), None)
     assert (second.status, second.breaks, third.status) == ("timeout", None, "waiting")
     assert REPORT.statuses == {"ok": 1, "timeout": 1, "waiting": 1}
     (count,) = REPORT.counts
@@ -142,7 +150,7 @@ def test_no_name_is_broken_in_a_file() -> None:
     write_survey_terminal(REPORT, stream)
     lines = stream.getvalue().splitlines()
     assert lines[1].split()[0] == "a" * 50
-    assert lines[1].endswith("  1       1.50×")
+    assert "  1       1.50×  setting and edit: " in lines[1]
     assert lines[-1] == (
         "eval, eager, cpu, torch 2.13.0: 1 of 1 unit that ran break the graph or run eager (100%); "
         "1 did not run; 1 still to run"
