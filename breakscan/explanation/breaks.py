@@ -18,6 +18,7 @@ from breakscan.recording.parsers.frames import (
     is_of_comprehension,
     is_resumed,
     is_wrong_type,
+    jumps_on_tensor,
     logging_method,
     parse_causes,
     rest_skipped,
@@ -25,6 +26,7 @@ from breakscan.recording.parsers.frames import (
 from breakscan.recording.records import BreakSeen, Record, StackFrame
 from breakscan.rulebook.document import Rule
 from breakscan.rulebook.remedies import ASKS_FOR_NAMES, NESTED
+from breakscan.source.spans import without_locals
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,8 @@ class BreakSite:
     decides on, ``disabled`` the function that is kept out of the compiler, and where it is defined; ``keeps`` says that
     it adds to what an attribute holds.  If ``is_whole``, the function does nothing else; ``hooked`` is the only line
     that registers a backward hook.  ``is_causal`` is the argument of that name of an attention that cannot be traced
-    with it.  ``in_thread`` says that another thread than the main one calls the compiled function.
+    with it.  ``in_thread`` says that another thread than the main one calls the compiled function.  If
+    ``checkpointed``, it is in what a checkpoint calls; if ``fails``, an assert whose test is no tensor, and false.
     """
 
     rule: Rule | None
@@ -78,6 +81,8 @@ class BreakSite:
     hooked: Caller | None = None
     is_causal: str | None = None
     in_thread: bool = False
+    checkpointed: bool = False
+    fails: bool = False
 
 
 Key = tuple[Site, str]
@@ -182,11 +187,13 @@ def _site(site: Site, group: Sequence[BreakSeen], context: ExplainContext) -> Br
     above = begun.stack if begun else ()
     origin = _origin(where, above, context)
     form = context.sources.form(where.path, where.line, where.column, where.end_column)
-    disabled = _disabled(root, where, context)
+    disabled = _disabled(root, (*above, *first.stack, where), context)
     # By default, each function on the way is split and what it calls compiled alone, but for one that runs eager.
     depths = {sum(context.owners.is_programs(frame.path) for frame in seen.stack) for seen in group}
     splits = len(depths) - (_verdict(group) is Verdict.EAGER) if depths == set(range(1, len(depths) + 1)) else 0
-    rule = context.rule_for(root, form, where, first.stack[first.stack.index(where) + 1 :] if own else (), origin)
+    fails = form == "assert" and branches_on_data(root.gb_type) and not jumps_on_tensor(root)
+    through = first.stack[first.stack.index(where) + 1 :] if own else ()
+    rule = None if fails else context.rule_for(root, form, where, through, origin)
     where_in = _place(group, context)
     # In a loop, the functions on the way run eager with it, too.
     is_split = (
@@ -204,7 +211,7 @@ def _site(site: Site, group: Sequence[BreakSeen], context: ExplainContext) -> Br
         rule=rule,
         gb_type=root.gb_type,
         gb_id=root.gb_id,
-        reason=reason_of(root),
+        reason=_FAILS if fails else reason_of(root),
         hints=root.hints,
         site=site,
         function=context.function(where.path, where.line, where.name),
@@ -220,20 +227,28 @@ def _site(site: Site, group: Sequence[BreakSeen], context: ExplainContext) -> Br
         code=context.sources.line(where.path, site.line),
         logging_method=logging_method(root),
         remedies=(*at_site, NESTED) if is_split else at_site,
-        disabled=disabled,
-        keeps=disabled is not None and context.sources.keeps(where.path, disabled.line),
+        disabled=replace(disabled, path=context.sources.show(disabled.path)) if disabled else None,
+        keeps=disabled is not None and context.sources.keeps(disabled.path, disabled.line),
         hooked=context.caller(StackFrame(where.path, hooked, "")) if hooked else None,
         is_whole=context.sources.is_whole_body(where),
         is_causal=context.sources.keyword(where, "is_causal") if is_wrong_type(root) else None,
         in_thread=begun is not None and begun.in_thread,
+        checkpointed=root.checkpointed and _verdict(group) is not Verdict.RAISES,
+        fails=fails,
     )
 
 
-def _disabled(cause: BreakCause, where: StackFrame, context: ExplainContext) -> Caller | None:
-    """The function under ``torch.compiler.disable`` that is called, if its name and its file are known."""
-    name = disabled_function(cause)
-    line = context.sources.defined_at(where.path, name) if name else None
-    return Caller(context.sources.show(where.path), line, name, Origin.USER) if line else None
+_FAILS = "the assert fails, and Dynamo leaves it to plain Python to raise"
+
+
+def _disabled(cause: BreakCause, stack: Sequence[StackFrame], context: ExplainContext) -> Caller | None:
+    """The function under ``torch.compiler.disable`` that is called, if its name and its file are known: torch calls a
+    hook, which can be of any file on the way there."""
+    name = without_locals(disabled_function(cause) or "")
+    paths = dict.fromkeys(frame.path for frame in reversed(stack) if context.owners.is_programs(frame.path))
+    found = ((path, context.sources.defined_at(path, name)) for path in (paths if name else ()))
+    path, line = next((one for one in found if one[1]), ("", None))
+    return Caller(path, line, name, context.origin(path)) if line else None
 
 
 _BACKWARD_HOOKS = ("register_full_backward_hook", "register_full_backward_pre_hook", "register_backward_hook")

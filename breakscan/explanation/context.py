@@ -71,7 +71,7 @@ def package_of(path: str) -> str | None:
 SIZES, FRAMEWORK = 3, 9
 """The families of rules about sizes that depend on data, and about code that torch owns."""
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
-_REPR = re.compile(r"<(?:function|bound method|built-in function|built-in method|class) ([^ >]+)[^>]*>")
+_REPR = re.compile(r"<(?:function|bound method|built-in function|built-in method|class) ((?:[^ <>]|<\w+>)+)[^>]*>")
 _SENTENCE_END = re.compile(r"(?<!\be\.g)(?<!\bi\.e)\.\s+(?=[A-Z`])")
 _LONGEST_REASON = 240
 

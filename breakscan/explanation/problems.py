@@ -155,7 +155,8 @@ def break_problem(site: BreakSite) -> Problem:
     nearest = None if is_users else next((c for c in reversed(site.stack) if c.function != site.function), None)
     callers = tuple(dict.fromkeys(filter(None, [nearest, users])))
     hooked = f"The hook is registered at {place(site.hooked)}." if site.hooked else None
-    with_type = site.gb_type if site.reason == site.gb_type else f"{site.gb_type}: {site.reason}"
+    within = "All that is checkpointed there runs as plain Python: it is all or none." if site.checkpointed else None
+    with_type = site.reason if site.fails or site.reason == site.gb_type else f"{site.gb_type}: {site.reason}"
     return Problem(
         ProblemKind.BREAK,
         *named(site.rule, site.gb_id or "graph-break", site.gb_type),
@@ -169,7 +170,7 @@ def break_problem(site: BreakSite) -> Problem:
         remedies=remedies,
         count=site.count,
         reason=with_type,
-        consequences=tuple(filter(None, [verdict_sentence(site), hooked])),
+        consequences=tuple(filter(None, [verdict_sentence(site), within, hooked])),
         hints=() if remedies or site.rule else tuple(useful_hints(site.hints)),
         called_from=_chain(site.stack) if site.verdict is Verdict.RAISES else callers,
         users_line=users,

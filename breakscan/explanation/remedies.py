@@ -14,7 +14,7 @@ from breakscan.model.findings import Mode, Origin, Verdict
 from breakscan.model.problem import Caller
 from breakscan.model.remedy import Remedy, RemedyKind
 from breakscan.model.words import place
-from breakscan.recording.parsers.frames import is_asked_for
+from breakscan.recording.parsers.frames import is_asked_for, is_call_of_hook
 from breakscan.rulebook.remedies import NESTED, remedy, rule_remedies
 from breakscan.source.toml_text import parse_toml
 
@@ -24,7 +24,8 @@ ISOLATED = "isolate_recompiles"
 
 def break_remedies(site: BreakSite) -> Remedies:
     """The remedies for a break, the best first: in the user's code those of the rule."""
-    return in_its_thread(_break_remedies(site), site.in_thread)
+    within = (remedy("compile-within"),) if site.checkpointed else ()
+    return in_its_thread((*_break_remedies(site), *within), site.in_thread)
 
 
 def in_its_thread(remedies: Remedies, is_another: bool) -> Remedies:
@@ -36,14 +37,15 @@ def in_its_thread(remedies: Remedies, is_another: bool) -> Remedies:
 
 
 def _break_remedies(site: BreakSite) -> Remedies:
-    if is_torchs_wish(site):
-        return (remedy("wanted-by-torch"),)
+    if site.fails or is_torchs_wish(site):
+        return (remedy("raises-anyway" if site.fails else "wanted-by-torch"),)
     mode = Mode.FULLGRAPH if site.verdict is Verdict.RAISES else Mode.DEFAULT
     nested = (remedy(NESTED),) if NESTED in site.remedies and mode is Mode.DEFAULT else ()
     of_rule = rule_remedies(site.rule, mode, site.remedies) if site.rule else nested
     if site.logging_method is not None:
         return (remedy("ignore-logging", method=site.logging_method), *(of_rule if site.origin is Origin.USER else ()))
-    if site.origin is Origin.FRAMEWORK:
+    users_hook = site.disabled is not None and site.disabled.origin is Origin.USER
+    if site.origin is Origin.FRAMEWORK and not users_hook:
         return of_rule or (remedy("outside"),)
     if site.origin is Origin.LIBRARY:
         return _in_library(site.site.path, place(site.site), of_rule)
@@ -60,8 +62,9 @@ def enabled(function: Caller, code: str) -> Remedy:
     """Of a function that is disabled; ``code`` is the line that calls it, or whose module has it as a hook."""
     name = function.function or ""
     last = name.rpartition(".")[2]
-    # Python calls special methods, as of a class or a with block.
-    is_hook = last not in code and not (last.startswith("__") and last.endswith("__"))
+    # Python calls special methods, as of a class or a with block, and torch the method ``forward``.
+    is_named = last in code or last == "forward" or (last.startswith("__") and last.endswith("__"))
+    is_hook = not is_named or is_call_of_hook(code)
     return remedy("enable-hook" if is_hook else "enable", function=name, at=place(function))
 
 

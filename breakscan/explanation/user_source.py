@@ -168,10 +168,9 @@ class UserSource:
         return remedies_at(rule, file.module, site, returns=returns) if file else ()
 
     def defined_at(self, path: str, name: str) -> int | None:
-        """The line of the only function of that name in a file."""
-        file = self._file(path)
-        scopes = file.outline.scopes if file else ()
-        lines = [one.node.lineno for one in scopes if one.qualname.rpartition(".")[2] == name]
+        """The line of the only function of that qualified name in a file."""
+        scopes = file.outline.scopes if (file := self._file(path)) else ()
+        lines = [one.node.lineno for one in scopes if without_locals(one.qualname) == name]
         return lines[0] if len(lines) == 1 else None
 
     def keeps(self, path: str, line: int) -> bool:

@@ -281,7 +281,7 @@ def _of_enabled(program: TunedProgram) -> Iterator[ProgramChange]:
             continue
         for name, function in file.functions.items():
             first, _, last, _ = file.span(function)
-            if function.name.value == at.function and first <= at.line <= last:
+            if name == at.function and first <= at.line <= last:
                 write = writer((os.path.abspath(at.path), partial(_enabled, name=name)))
                 what = f"without torch.compiler.disable at {name}"
                 yield ProgramChange(RemedyKind.REGION, what, write, (f"{name} need not run eager",))

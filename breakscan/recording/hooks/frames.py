@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from itertools import accumulate, repeat, takewhile
 from types import CodeType
 from typing import Any
 
@@ -55,6 +56,10 @@ def _break_record(translator: Any, reason: str, error: Exception) -> BreakSeen:
             StackFrame(root.f_code.co_filename, translator.lineno or root.f_code.co_firstlineno, root.f_code.co_name),
         )
     # The reason says more than the exception: that the frame is skipped, and what was being done.
+    causes = takewhile(bool, accumulate(repeat(error), lambda one, _: one.__cause__ or one.__context__))
+    if operator := next((one._hop_name for one in causes if hasattr(one, "_hop_name")), None):
+        # As torch's log has it.
+        reason = reason.replace("\n  Explanation:", f"\n  Higher Order Operator: {operator}\n  Explanation:", 1)
     return replace(record, text=reason, stack=stack)
 
 

@@ -155,21 +155,25 @@ _WHILE_HANDLED = "*** While handling this graph break, another graph break occur
 _NESTED = re.compile(rf"^{re.escape(_WHILE_HANDLED)}$", re.M)
 _ID = re.compile(r"/gb/gb(\d{4})\.html")
 _END = re.compile(r"^(Stack variable source attribution:|User code traceback:|from user code:)", re.M)
+_OPERATOR = re.compile(r"^  Higher Order Operator: (\S+)\n", re.M)
+_CHECKPOINT = "torch.utils.checkpoint.checkpoint"
 _HEAD = re.compile(r"Graph break in user code at (.+):(\d+)$", re.M)
 _LOGGER = re.compile(r"method: <\w*Logger (\S+) \(\w+\)>\.(\w+),")
-_DISABLED = re.compile(r"function `?(?:<(?:function|bound method) )?(?:[\w<>]+\.)*(\w+)[^`]*?`? since it was wrapped")
+_DISABLED = re.compile(r"function `?(?:<(?:function|bound method) )?((?:[\w<>]+\.)*\w+)[^`]*?`? since it was wrapped")
 _RAISED = re.compile(r"Dynamo failed to run FX node with fake tensors: .*: got (\w+)\((['\"])(.*)\2\)$")
 
 
 @dataclass(frozen=True, slots=True)
 class BreakCause:
-    """One break type with what Dynamo says of it.  ``gb_id`` is such as ``GB0124``, or ``None``."""
+    """One break type with what Dynamo says of it.  ``gb_id`` is such as ``GB0124``, or ``None``; ``checkpointed`` says
+    that it is in what a checkpoint calls, which is traced whole or not at all."""
 
     gb_type: str
     gb_id: str | None
     explanation: str
     hints: tuple[str, ...]
     context: str
+    checkpointed: bool = False
 
 
 # Asked for several times for each break; the many breaks of a site have one text.
@@ -191,9 +195,14 @@ def logging_method(cause: BreakCause) -> str | None:
 
 
 def disabled_function(cause: BreakCause) -> str | None:
-    """The name of the function under ``torch.compiler.disable`` that Dynamo does not trace."""
+    """The qualified name of the function under ``torch.compiler.disable`` that Dynamo does not trace."""
     found = _DISABLED.search(cause.explanation)
     return found[1] if found else None
+
+
+def is_call_of_hook(code: str) -> bool:
+    """Return whether a line of torch's calls a hook of a module."""
+    return "_result = hook(self, args" in code
 
 
 def is_wrong_type(cause: BreakCause) -> bool:
@@ -204,6 +213,11 @@ def is_wrong_type(cause: BreakCause) -> bool:
 def branches_on_data(gb_type: str) -> bool:
     """Return whether a break of this type is a branch on the value of a tensor."""
     return gb_type.startswith("Data-dependent branching")
+
+
+def jumps_on_tensor(cause: BreakCause) -> bool:
+    """Return whether a branch that breaks the graph tests a tensor: torch says the same of an assert that fails."""
+    return "Tensor" in cause.context
 
 
 def is_asked_for(gb_type: str) -> bool:
@@ -228,7 +242,8 @@ def rest_skipped(text: str) -> bool:
 
 
 def _parse_cause(part: str) -> BreakCause:
-    lines = part.strip().splitlines()
+    operator = _OPERATOR.search(part)
+    lines = _OPERATOR.sub("", part).strip().splitlines()
     heads = [i for i, line in enumerate(lines) if line.startswith("  Explanation:")]
     start = heads[0] if heads else min(1, len(lines))
     above = [line for line in lines[:start] if line.strip()]
@@ -250,6 +265,7 @@ def _parse_cause(part: str) -> BreakCause:
         explanation=_RAISED.sub(r"the operation raises \1: \3", " ".join(fields["Explanation"]).strip()),
         hints=tuple(fields["Hint"]),
         context=" ".join(fields["Developer debug context"]).strip(),
+        checkpointed=operator is not None and operator[1] == _CHECKPOINT,
     )
 
 
