@@ -1,4 +1,5 @@
-"""The gates (``--max-breaks``, ``--max-recompiles``, ``--max-eager-calls``, ``--fail-on``) and the lock of a run."""
+"""The gates (``--max-breaks``, ``--max-recompiles``, ``--max-eager-calls``,
+``--no-compile-after``, ``--fail-on``) and the lock of a run."""
 
 from __future__ import annotations
 
@@ -42,6 +43,9 @@ class GateOptions:
     max_breaks: int | None = _at_most("--max-breaks", "if more than N sites break the graph, not counting torch's own")
     max_recompiles: int | None = _at_most("--max-recompiles", "if there are more than N recompiles")
     max_eager_calls: int | None = _at_most("--max-eager-calls", "if more than N calls of compiled code run eager")
+    no_compile_after: int | None = _at_most(
+        "--no-compile-after", "if anything is compiled after step N, a call of what is called most"
+    )
     fail_on: tuple[str, ...] | None = list_option(
         "--fail-on",
         "Exit with 1 for any of these: rules (BRK101, BRK2, a name), PyTorch's ids (GB0170), or ALL.",
@@ -52,7 +56,7 @@ class GateOptions:
         """The gates that the options ask for.  Raises UsageError for a word that names nothing."""
         try:
             named = selectors(self.fail_on or (), library)
-            return Gates(self.max_breaks, self.max_recompiles, self.max_eager_calls, named)
+            return Gates(self.max_breaks, self.max_recompiles, self.max_eager_calls, self.no_compile_after, named)
         except ValueError as error:
             raise click.UsageError(f"--fail-on: {error}") from error
 

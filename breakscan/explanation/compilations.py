@@ -67,7 +67,8 @@ class CompiledFrame:
     its backward, where that was compiled later; under which guards it holds, and what checking them takes at each call.
 
     ``rest_only`` says that it is the part after a break; ``failed`` what ended it without compiled code.  ``parts`` are
-    the seconds in each stage of the compiler, with its backward.  ``made`` is what Dynamo made of it, as Python.
+    the seconds in each stage of the compiler, with its backward.  ``made`` is what Dynamo made of it, as Python;
+    ``step`` the step in which it was compiled, or its backward later, see :class:`.CompileTimed`.
     """
 
     compile_id: str
@@ -86,6 +87,7 @@ class CompiledFrame:
     restarts: Sequence[str]
     failed: str | None
     made: Sequence[MadeLine] = ()
+    step: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +199,7 @@ def _frames(records: Sequence[Record], shift: float, context: ExplainContext) ->
             restarts=tuple(reason.partition("\n")[0] for reason in own.restarts) if own else (),
             failed=own.failed if own else None,
             made=tuple(_made_lines(python, begun.code.path, ops, rests, context)) if python else (),
+            step=max((one.step for one in times if one.step is not None), default=None),
         )
 
 

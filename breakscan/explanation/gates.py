@@ -16,6 +16,7 @@ from typing import Any
 
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.frames import FrameStatus
+from breakscan.explanation.recompiles import recompile_sentence
 from breakscan.model.findings import Site, Verdict
 from breakscan.model.problem import AROUND_COMPILER, Problem, ProblemKind
 from breakscan.model.torch_versions import minor_version
@@ -266,10 +267,11 @@ class Gates:
     max_breaks: int | None = None
     max_recompiles: int | None = None
     max_eager_calls: int | None = None
+    no_compile_after: int | None = None
     fail_on: tuple[Selector, ...] = ()
 
     def __bool__(self) -> bool:
-        limits = (self.max_breaks, self.max_recompiles, self.max_eager_calls)
+        limits = (self.max_breaks, self.max_recompiles, self.max_eager_calls, self.no_compile_after)
         return any(limit is not None for limit in limits) or bool(self.fail_on)
 
 
@@ -332,7 +334,26 @@ def unmet(gates: Gates, explanation: Explanation) -> list[str]:
     ]
     named = ((f"--fail-on {selector.word}", _named(selector, explanation)) for selector in gates.fail_on)
     found += [(option, counted(len(sites), "site"), sites) for option, sites in named if sites]
-    return [f"{option} is not met: {what} at {places(sites)}" for option, what, sites in found]
+    words = [f"{option} is not met: {what} at {places(sites)}" for option, what, sites in found]
+    return [*words, *_compiled_late(gates.no_compile_after, explanation)]
+
+
+def _compiled_late(after: int | None, explanation: Explanation) -> Iterator[str]:
+    """The compilations after a step, each function once, and why."""
+    if after is None:
+        return
+    if any(one.step is None for one in explanation.compiles):
+        yield f"--no-compile-after {after} is not met: the recording does not say in which step anything was compiled"
+    late = [one for one in explanation.compiles if one.step is not None and one.step > after]
+    recompiles = {one.compile_id: one for one in explanation.recompiles}
+    for site in once(one.site for one in late):
+        first, *others = (one for one in late if one.site == site)
+        again = recompiles.get(first.compile_id)
+        how = "recompiled" if again else "compiled"
+        why = f", because {recompile_sentence([again])}" if again else ""
+        more = f" and {counted(len(others), 'time')} more" if others else ""
+        place = f"{first.function} at {position(site)}"
+        yield f"--no-compile-after {after} is not met: {place} was {how} in step {first.step}{more}{why}"
 
 
 def _named(selector: Selector, explanation: Explanation) -> tuple[Site, ...]:

@@ -181,7 +181,8 @@ class CompileStarted(Record):
 class CompileTimed(Record):
     """The seconds that one frame took to compile, and those of its ``stages`` (``dynamo``, ``aot_autograd``,
     ``inductor``), each without the later ones in it; ``ops`` of the graph that it gave, None without one; ``failed``
-    the type and text of what ended it."""
+    the type and text of what ended it.  ``step`` is how often what is called most of all that is compiled had been
+    called by then, with the call that it was in; None where calls are not counted."""
 
     compile_id: str
     seconds: float
@@ -192,6 +193,7 @@ class CompileTimed(Record):
     guards: int | None
     restarts: tuple[str, ...]
     failed: str | None
+    step: int | None = None
 
 
 class FrameEnded(Record):

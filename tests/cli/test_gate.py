@@ -112,6 +112,40 @@ def test_a_family_can_be_written_with_crosses() -> None:
 
 
 @needs_torch
+def test_what_is_compiled_after_a_step_is_named_also_if_it_is_compiled_anew_in_each(process: Run, folder: Path) -> None:
+    program = """import torch
+
+def f(x):
+    return x.sin()
+
+def late(x):
+    return x.cos()
+
+def sized(x):
+    return x.tan()
+
+block = torch.compile(f, backend="aot_eager")
+for step in range(1, 6):
+    x = torch.ones(3, requires_grad=True)
+    y = block(x)
+    torch.compile(sized, backend="eager")(torch.ones(3 if step < 4 else 5))
+    if step == 4:
+        y.sum().backward()
+        torch.compile(late, backend="eager")(x)
+"""
+    (folder / "program.py").write_text(program, encoding="utf-8")
+    done = process("explain", "--no-compile-after", "3", "--save", "run", "program.py")
+    assert done.status == 1
+    assert said(done)[1:] == [
+        "--no-compile-after 3 is not met: f at program.py:3 was compiled in step 4",
+        "--no-compile-after 3 is not met: sized at program.py:9 was recompiled in step 4, "
+        "because x.shape[0] was 3, then 5",
+        "--no-compile-after 3 is not met: late at program.py:6 was compiled in step 4",
+    ]
+    assert process("report", "run", "--no-compile-after", "4").status == 0
+
+
+@needs_torch
 def test_recompiles_of_torchs_own_functions_count_and_an_eager_call_that_is_meant_does_not(
     process: Run, folder: Path
 ) -> None:

@@ -76,7 +76,8 @@ class GraphTally:
 
 @dataclass(slots=True, eq=False)
 class CallTally:
-    """The steady calls of one compiled thing until now.
+    """The steady calls of one compiled thing until now, and the number of those that have ``begun``, which everything
+    compiled of the same function or module shares.
 
     ``last_seconds`` are those of the last calls; ``last_graphs`` and ``last_gaps`` the parts of them in graphs, and
     after graphs that a break ended.  ``eager`` counts those in which no graph ran, by the stance of torch, and
@@ -86,6 +87,7 @@ class CallTally:
     """
 
     key: int
+    begun: list[int]
     first_eager: dict[str, tuple[StackFrame, ...]] = field(default_factory=dict)
     calls: int = 0
     written: tuple[int, int] = (0, 0)
@@ -101,7 +103,8 @@ class CallTally:
     outside_on_device: list[float] = field(default_factory=list)
 
     def clear(self) -> None:
-        self.__init__(self.key, self.first_eager)  # type: ignore[misc]
+        self.begun[0] = 0
+        self.__init__(self.key, self.begun, self.first_eager)  # type: ignore[misc]
 
     def add_on_device(self, seconds: Sequence[float]) -> None:
         """A call took so long on the device, and so long in each of its parts."""

@@ -64,6 +64,9 @@ class RunHook(Hook):
         """Functions past the limit of recompiles, each with the expression for which it has too many versions."""
         self.due = 0.0
         self.compilations = 0
+        self._begun: weakref.WeakKeyDictionary[Any, list[int]] = weakref.WeakKeyDictionary()
+        """The calls that have begun, by the module or code: a program may compile it anew at each call."""
+        self._step = 0
         self.profile: Callable[[CallTally], object] | None = None
         self._since = 0.0
         self._graphs: list[GraphTally] = []
@@ -89,14 +92,16 @@ class RunHook(Hook):
         run = _disguised(_timed(compiled, tally, self), compiled)
         return run if device is None else _disguised(self.device.timed(run, tally, device), compiled)
 
-    def _key_of(self, context: Any) -> int | None:
-        """Times the calls of what ``context``, one of ``torch.compile``, compiles.  Returns the key of the context."""
+    def _key_of(self, context: Any, subject: Any) -> int | None:
+        """Times the calls of what ``context``, one of ``torch.compile``, compiles, and counts them as those of
+        ``subject``.  Returns the key of the context."""
         if not self._is_on:
             return None
         for hook in context.enter_exit_hooks:
             if getattr(hook, "of", None) is self:
                 return hook.key  # type: ignore[no-any-return]
-        tally = CallTally(len(self._calls))
+        counted = self._begun.setdefault(getattr(subject, "__code__", subject), [0])
+        tally = CallTally(len(self._calls), counted)
         self._calls.append(tally)
         enter: Any = _entered(tally, self)
         enter.of, enter.key = self, tally.key
@@ -107,6 +112,16 @@ class RunHook(Hook):
     def runs(self) -> int | None:
         """The number of runs of graphs until now; None if they are not counted."""
         return sum(tally.runs for tally in self._graphs) if self._is_on else None
+
+    @property
+    def step(self) -> int | None:
+        """The calls that have begun of what is called most; None if they are not counted."""
+        return self._step if self._is_on else None
+
+    def begins(self, tally: CallTally) -> None:
+        """An outermost call begins."""
+        tally.begun[0] += 1
+        self._step = max(self._step, tally.begun[0])
 
     def runs_of(self, compile_ids: Collection[str | None]) -> int:
         return sum(tally.runs for tally in self._graphs if tally.compile_id in compile_ids)
@@ -149,6 +164,7 @@ class RunHook(Hook):
         self.threads.state.clear()
         self.profile = None
         self.due = self._since = 0.0
+        self._step = 0
         for tally in self._tallies():
             tally.clear()
 
@@ -302,6 +318,7 @@ def _entered(tally: CallTally, hook: RunHook) -> Callable[[], Callable[[], None]
             state.last = state.device_gap = state.device_call = None
             state.graph_seconds = state.gap_seconds = 0.0
             state.steady = True
+            hook.begins(tally)
             state.past_limit = _value_past_limit(sys._getframe(1), hook.watched) if hook.watched else None
             if hook.profile is not None:
                 hook.profile(tally)

@@ -110,7 +110,7 @@ class TargetHook(Hook):
 
     def before(self, context: Any, fn: Any, *_: Any, **__: Any) -> None:
         subject, compiler = _what_it_stands_for(fn), _compiler_of(context)
-        key = self.hooks.of(RunHook).key_of(context)
+        key = self.hooks.of(RunHook).key_of(context, subject)
         record = CompileCalled(
             target=name_of(subject),
             code=_code(_function(subject)),

@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from breakscan.recording.hooks.hook import Hook, stack_above_dynamo
@@ -42,6 +43,8 @@ class TraceHook(Hook):
         for said in trace_records(metadata, payload, time.perf_counter(), _file_name, stack_above_dynamo):
             if isinstance(said, CompileStarted | CompileTimed):
                 hooks.of(RunHook).compiled()
+            if isinstance(said, CompileTimed):
+                said = replace(said, step=hooks.of(RunHook).step)
             for record in hooks.merged.records(said, metadata):
                 hooks.write(record)
             if isinstance(said, CompileTimed):
