@@ -58,7 +58,9 @@ FOR_REMEDIES = ("is_memo", "is_elsewhere", "unrolled", "container", "alone_for",
 _LEFT_OUT: Mapping[type, tuple[str, ...]] = {
     Generated: ("code",),
     Problem: ("stack", "price", "page"),
-    BreakSite: ("remedies", "disabled", "keeps", "is_whole", "hooked", "is_causal", "in_thread"),
+    BreakSite: (
+        *("remedies", "disabled", "keeps", "is_whole", "hooked", "is_causal", "in_thread", "checkpointed", "fails"),
+    ),
     UncompiledFrame: ("hints", "helps", "only_compiled", "quoted"),
     StepsProfiled: ("key",),
     CacheLooked: ("compile_id", "guards"),
