@@ -33,7 +33,7 @@ ROOMS = {
     "explanation": Room(f"{STATIC} check recording", 5988, 21),
     "survey": Room(f"{STATIC} check recording explanation", 1657, 8),
     "prove": Room(f"{STATIC} check fix recording explanation", 10962, 32),
-    "report": Room(f"{STATIC} check fix recording explanation survey prove", 5384, 31),
+    "report": Room(f"{STATIC} check fix recording explanation survey prove", 5386, 31),
     "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 1251, 10),
     "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 2883, 26),
     # api.py, notebook.py, pytest_plugin.py, __main__.py
