@@ -80,7 +80,7 @@ RENAMED = {(Explanation, "status"): "exit_status"}
 NOT_WRITTEN = {
     Explanation: {"export_problems", "export_rules"},
     graphs.Generated: {"code"},
-    breaks.BreakSite: {"disabled", "keeps", "is_whole", "hooked", "is_causal", "in_thread"},
+    breaks.BreakSite: {"disabled", "keeps", "is_whole", "hooked", "is_causal", "in_thread", "checkpointed", "fails"},
     frames.UncompiledFrame: {"helps", "only_compiled", "quoted"},
     recompiles.Recompile: {"also", "hit_limit", "how", "opened", "passed", "made_by", *FOR_REMEDIES},
     run_totals.StepProfile: {"means"},
