@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import Any
 
 from breakscan.explanation.compilations import CompiledFrame
-from breakscan.explanation.context import ExplainContext
+from breakscan.explanation.context import ExplainContext, is_torchs_own
 from breakscan.explanation.frames import FrameStatus, UncompiledFrame
 from breakscan.explanation.run_totals import Inherited
 from breakscan.model.findings import Origin, Severity, Site, Verdict
@@ -58,6 +58,7 @@ def around_the_compiler(
         *_late_hooks(context),
         *_state_keys(context),
         *_compiled_anew(compiles, context),
+        *_compile_calls(context),
         *_bypassed_caches(compiles, context),
         *_unrolled_loops(compiles, context),
     ]
@@ -346,6 +347,42 @@ def _compiled_anew(compiles: Sequence[CompiledFrame], context: ExplainContext) -
             called_from=tuple(dict.fromkeys(one for record in started for one in context.callers(record.stack)[-1:])),
             cost=cost - max(each) if len(each) > 1 else cost * (resets - 1) / resets,
         )
+
+
+_OFTEN = 5
+
+
+def _compile_calls(context: ExplainContext) -> Iterator[Problem]:
+    """Lines that call ``torch.compile`` again and again for what is then called once."""
+    for records in context.processes:
+        asked: dict[tuple[StackFrame, str], list[int]] = defaultdict(list)
+        # A loop that compiles the layers of a model calls none of them yet.
+        later: dict[tuple[StackFrame, str], int] = {}
+        calls: dict[int, int] = {}
+        for record in records:
+            if isinstance(record, CallsRan):
+                calls[record.key] = record.calls
+            elif isinstance(record, CompileStarted):
+                later |= {about: later.get(about, 0) for about in asked}
+            elif isinstance(record, CompileCalled) and not is_torchs_own(record):
+                about = _line(record.stack, context), record.target
+                asked[about].append(record.key)
+                if about in later:
+                    later[about] += 1
+        for (line, target), keys in asked.items():
+            if later.get((line, target), 0) >= _OFTEN and sum(calls.get(key, 0) for key in keys) < 2 * len(keys):
+                yield _problem(
+                    ProblemKind.COMPILED_ANEW,
+                    line,
+                    context,
+                    severity=Severity.INFO,
+                    functions=(target.rpartition(".")[2],),
+                    what="calls torch.compile in each call",
+                    why=f"torch.compile was called {len(keys)} times, each time for one call of what it returned: "
+                    "compiled code is kept, but making what leads to it takes longer than many a call",
+                    remedies=(remedy("compile-once"),),
+                    count=len(keys),
+                )
 
 
 _APPLIED = re.compile(r"([\w.]+)\.apply\(")

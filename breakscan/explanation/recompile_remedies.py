@@ -123,6 +123,11 @@ def _own_remedies(group: Sequence[Recompile], changes: Sequence[ValueChange]) ->
         at, function = first.made_by
         return _without_break("remove-break-above", at, function)
     growing = next(filter(_grows, changes), None)
+    sizes = {value for one in changes if one.kind is ChangeKind.SIZE for value in one.values}
+    looked_up = [one for one in changes if one.kind is ChangeKind.KEYS and one.holder is not Holder.ARGUMENT]
+    for one in looked_up:
+        if sizes & {*re.findall(r"\d+", one.subject.partition(" in ")[0])}:
+            return (remedy("no-memo", kept=f"what {one.owner} keeps"),)
     if growing is not None:
         return (remedy("written-outside", owner=growing.owner),)
     if any(one.is_memo for one in group):
