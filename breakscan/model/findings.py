@@ -319,7 +319,8 @@ class CheckResult:
     no rule.  ``covered`` are all findings that comments suppress, also those that settings would hide.  ``roots`` has
     for each file with findings the absolute paths of checked files from which all of them are reached.  ``depends`` are
     the files that standard input depends on.  ``elsewhere`` are findings in code that nothing compiles, in a project
-    that names what it compiles.  ``compiled`` has regions of functions, ``unknown`` calls with unknown targets."""
+    that names what it compiles.  ``compiled`` has regions of functions, ``outside`` those of functions in files that
+    were not to be checked, ``unknown`` calls with unknown targets."""
 
     findings: tuple[Finding, ...]
     errors: tuple[SourceError, ...]
@@ -332,4 +333,5 @@ class CheckResult:
     depends: frozenset[str] = frozenset()
     elsewhere: tuple[Finding, ...] = ()
     compiled: Sequence[Region] = ()
+    outside: Sequence[Region] = ()
     unknown: Sequence[str] = ()

@@ -48,7 +48,10 @@ def summary_line(report: CheckReport) -> str:
         f"torch {versions_words(result.targets)}, {' and '.join(MODE_WORDS[mode] for mode in _modes(result))}",
     ]
     if not counts and not report.known:
-        parts.insert(1, counted(len(result.compiled), "compiled function"))
+        more = [f"{len(result.outside)} more in files that were not given"] if result.outside else []
+        more += [counted(len(result.unknown), "unknown target")] if result.unknown else []
+        compiled = ", ".join([counted(len(result.compiled), "compiled function"), *more])
+        parts.insert(1, f"{compiled}: --show-regions" if more else compiled)
     if behind := len(result.findings) - counts.total():
         parts.append(f"{behind} hidden")
     if result.elsewhere:
@@ -64,10 +67,12 @@ def summary_line(report: CheckReport) -> str:
 
 def region_lines(result: CheckResult) -> Iterator[str]:
     """A line for each entry that counts as compiled, and for each call whose target is unknown."""
-    reached = Counter(result.compiled)
-    for region in sorted(reached, key=lambda one: (one.path, one.line, one.entry or "")):
-        place, how = f"{region.path}:{region.line}", region.how or "assumed"
-        yield f"{place}: {region.entry} · {how} · {counted(reached[region], 'function')}"
+    reached, outside = Counter(result.compiled), Counter(result.outside)
+    for region in sorted(reached | outside, key=lambda one: (one.path, one.line, one.entry or "")):
+        parts = [f"{region.path}:{region.line}: {region.entry}", region.how or "assumed"]
+        parts += [counted(reached[region], "function")] if reached[region] else []
+        parts += [f"{counted(outside[region], 'function')} in files that were not given"] if outside[region] else []
+        yield " · ".join(parts)
     yield from (f"{place}: unknown target" for place in result.unknown)
 
 

@@ -33,6 +33,22 @@ def test_regions_are_listed_with_the_calls_of_which_nothing_is_known(breakscan: 
     assert [line.split(" ")[:2] for line in done.out.splitlines()] == [["train.py:2:", "f"], ["train.py:7:", "unknown"]]
 
 
+def test_compiled_code_in_other_files_and_of_libraries_is_named(breakscan: Run, folder: Path) -> None:
+    (folder / "net.py").write_text(
+        "import torch\nclass Net(torch.nn.Module):\n    def forward(self, x):\n        return x\n", encoding="utf-8"
+    )
+    (folder / "train.py").write_text(
+        "import torch, lib, net\nmodel = torch.compile(net.Net())\nother = torch.compile(lib.Model())\n",
+        encoding="utf-8",
+    )
+    lines = breakscan("check", "--show-regions", "train.py").out.splitlines()
+    assert [line.split(" · ")[-1].split(" ")[0] for line in lines] == ["1", "train.py:3:"]
+    out = breakscan("check", "train.py").out
+    assert "1 more" in out
+    assert "1 unknown" in out
+    assert "more" not in breakscan("check", "train.py", "net.py").out
+
+
 def test_json_is_valid_by_the_schema(breakscan: Run, folder: Path, valid: Valid) -> None:
     (folder / "broken.py").write_text("def f(:\n", encoding="utf-8")
     data = valid(breakscan("check", ".", "gone.py", "--format", "json").out, "check")

@@ -67,8 +67,8 @@ def check_paths(
         reaches.extend(result.reaches)
         calls.add(result.calls)
         for place, region in result.compiled.items():
-            if (path := place.rpartition(":")[0]) in wanted:
-                compiled[place] = min(compiled.get(place), region, key=lambda r, path=path: weight(r, path))
+            path = place.rpartition(":")[0]
+            compiled[place] = min(compiled.get(place), region, key=lambda r, path=path: weight(r, path))
 
     cwd = Path.cwd()
     paths = [*files, *([stdin[1]] if stdin is not None else [])]
@@ -109,6 +109,10 @@ def check_paths(
     for (_, site), root in checked_from.items():
         roots.setdefault(site.path, set()).add(root)
     deferred = {rule.id for rule in library_of(distinct) if rule.deferred}
+    regions: dict[bool, list[Region]] = {True: [], False: []}
+    for place, region in sorted(compiled.items()):
+        if region and not (apart and calls.name_all and is_assumed(region)):
+            regions[place.rpartition(":")[0] in wanted].append(region)
     return CheckResult(
         findings=tuple(f for f in mark_behind(kept, reaches, deferred) if shown.shows(f)),
         errors=tuple(sorted(dict.fromkeys(errors), key=lambda e: (e.path, e.line))),
@@ -120,8 +124,9 @@ def check_paths(
         roots={path: tuple(sorted(found_from)) for path, found_from in roots.items()},
         depends=frozenset(depends),
         elsewhere=tuple(elsewhere),
-        compiled=[r for _, r in sorted(compiled.items()) if r and not (apart and calls.name_all and is_assumed(r))],
-        unknown=sorted(calls.unknown),
+        compiled=regions[True],
+        outside=[region for region in regions[False] if not is_assumed(region)],
+        unknown=sorted(calls.unknown | (calls.name - calls.known)),
     )
 
 
