@@ -24,16 +24,16 @@ class Room(NamedTuple):
 
 STATIC = "model source rulebook"
 ROOMS = {
-    "model": Room("", 1247, 9),
+    "model": Room("", 1249, 9),
     "source": Room("model", 1801, 14),
     "rulebook": Room("model source", 2476, 12),
-    "check": Room(STATIC, 11001, 40),
+    "check": Room(STATIC, 11006, 40),
     "fix": Room(f"{STATIC} check", 6968, 36),
     "recording": Room(STATIC, 8125, 30),
-    "explanation": Room(f"{STATIC} check recording", 5988, 21),
+    "explanation": Room(f"{STATIC} check recording", 6030, 21),
     "survey": Room(f"{STATIC} check recording explanation", 1657, 8),
     "prove": Room(f"{STATIC} check fix recording explanation", 10962, 32),
-    "report": Room(f"{STATIC} check fix recording explanation survey prove", 5386, 31),
+    "report": Room(f"{STATIC} check fix recording explanation survey prove", 5391, 31),
     "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 1251, 10),
     "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 2883, 26),
     # api.py, notebook.py, pytest_plugin.py, __main__.py
