@@ -76,6 +76,11 @@ class Run:
             memory_bytes=self.report.memory_bytes,
         )
 
+    @property
+    def lines(self) -> int:
+        """The number of lines of which operations were compiled."""
+        return len({line for graph in self.explanation.graphs for line in graph.lines})
+
     def steps(self, loop: int | None) -> Sequence[BlockTime]:
         """The steps of the loop with this number."""
         loops = self.report.loops

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
+import operator
 import os
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -63,7 +64,9 @@ CLEARLY = 1.05
 NOISE = 1.1
 """The ratio that two single runs of one program are taken to show."""
 SLOWER = 1.25
-"""The ratio by which a single run with fewer problems may look slower: breaks cost more on other devices and sizes."""
+"""The ratio by which steps may look slower in a single run, and be where compiling less often makes up for it."""
+AS_MUCH = 0.8
+"""The share of the lines in graphs from which on a program compiles as much as that as it is."""
 FOR_EAGER = 1.2
 """The ratio from which on it is better not to compile at all: more steps would make up for a smaller one."""
 NOTHING_COMPILED = "nothing is compiled with it"
@@ -144,20 +147,25 @@ _SAME = Ratio(1.0, 1 / NOISE, NOISE)
 
 @dataclass(frozen=True, slots=True)
 class _Turns:
-    """Runs in turns: the ratio of their steps, that of runs of the program as it is, the last figures of both."""
+    """Runs in turns: the ratio of their steps, that of runs of the program as it is, the last figures of both, and
+    the ratio of the first runs as a whole, with what was compiled in them."""
 
     ratio: Ratio | None
     same: Ratio
     before: RunFigures
     after: RunFigures
+    whole: float
 
     @property
     def is_faster(self) -> bool:
         return self.ratio is not None and measure.is_faster(self.ratio, self.same)
 
-    @property
-    def is_slower(self) -> bool:
-        return self.ratio is not None and measure.is_slower(self.ratio, self.same)
+    def is_slower(self, than: float = 1.0) -> bool:
+        """Whether all of the interval is below the ratio of another program, or the median far below it."""
+        if self.ratio is None:
+            return False
+        is_clear = not self.ratio.disturbed and self.ratio.high < than / measure.LEAST
+        return is_clear or self.ratio.median < than / SLOWER
 
 
 def _beside(before: RunFigures, after: RunFigures, ratio: Ratio | None) -> RunFigures:
@@ -302,10 +310,10 @@ class _Tune:
             self.of = self.number + len(options)
             for edits, changes in options:
                 made = self._screened(best, edits, changes)
-                if made is not None and self._solves_more(made, best):
+                if made is not None and self._has_fewer(made, best):
                     fewer.append(made)
                     helpful |= {one.name: one for one in changes}
-                    if not any(made.problems):
+                    if not (self._compiles_less(made) or any(made.problems)):
                         break
                     continue
                 useless |= {one.name for one in changes} | {one.label for one in edits[: len(edits) == 1]}
@@ -313,11 +321,11 @@ class _Tune:
                     several += changes
             # A version that is compiled anew may have several causes.
             if not fewer and len(several) > 1 and (made := self._screened(best, (), several)) is not None:
-                fewer = [made] if self._solves_more(made, best) else []
+                fewer = [made] if self._has_fewer(made, best) else []
             if not fewer:
                 break
             found += fewer
-            was, best = best, min(fewer, key=lambda one: one.problems)
+            was, best = best, min(fewer, key=self._order)
             for made in (one for one in fewer if one is not best):
                 names = tuple(one for one in made.names if one not in was.names)
                 self._add(names, made.kind, TrialVerdict.NO_GAIN, "another change leaves fewer problems")
@@ -325,9 +333,13 @@ class _Tune:
         for name in best.names[:-1]:
             others = [one for one in best.changes if one.name != name]
             made = self._screened(None, [one for one in best.edits if one.label != name], others)
-            if made is not None and made.problems <= best.problems:
+            if made is not None and self._order(made) <= self._order(best):
                 found, best = [made, *found], made
-        return sorted(found, key=lambda one: one.problems)
+        return sorted(found, key=self._order)
+
+    def _order(self, made: _Made) -> tuple[bool, tuple[int, int, int]]:
+        """What leaves the fewest problems comes first, but last what only leaves code eager that has them."""
+        return self._compiles_less(made), made.problems
 
     def _options(
         self, best: _Made, useless: Collection[str] = (), helpful: Mapping[str, ProgramChange] | None = None
@@ -362,7 +374,7 @@ class _Tune:
             unsure = self.plain_values.difference(made.run.distances, SAME if is_same else ROOM)
             screened = is_same and unsure is None and self.plain_values.is_possible
             made = replace(made, unsure=unsure, screened=screened)
-        if made is not None and best is not None and not self._solves_more(made, best):
+        if made is not None and best is not None and not self._has_fewer(made, best):
             reason = NOTHING_COMPILED if self._compiles_nothing(made) else "no fewer problems"
             self._add(names, made.kind, TrialVerdict.NO_GAIN, reason)
         return made
@@ -459,7 +471,7 @@ class _Tune:
         self.seen.add(key)
         self.say("trying", names)
         made = self._timed(plan, names)
-        if made is not None and self._solves_more(made, self.best) and not self._is_better(made, self.best):
+        if made is not None and self._has_fewer(made, self.best) and not self._is_better(made, self.best):
             # A single run looks slower by chance, too.
             made = self._timed(plan, names)
         if made is None:
@@ -529,20 +541,31 @@ class _Tune:
         return own / its
 
     def _is_better(self, one: _Made, other: _Made) -> bool:
-        """Faster by more than single runs vary, or no slower and with fewer problems."""
+        """Whether a single run of each lets one be better: faster by more than runs vary, or no slower by more than
+        runs in turns have to decide."""
+        low, high = self._interval(one)
+        is_faster = low > self._interval(other)[1] and one.ratio > NOISE * other.ratio
+        return self._gains(one, other, is_faster, high < other.ratio / SLOWER, one.ratio / other.ratio)
+
+    def _gains(self, one: _Made, other: _Made, is_faster: bool, is_slower: bool, times: float) -> bool:
+        """The rule by which a program is better than another: its steps are faster, by more where it has more
+        problems, or it has fewer problems, compiles as much and its steps are not clearly slower."""
         if self._compiles_nothing(one):
             return False
-        # By more than single runs vary; where steps are timed, all of their interval.
-        if self._interval(one)[0] > self._interval(other)[1] and one.ratio > NOISE * other.ratio:
-            return one.problems <= other.problems or one.ratio > (2 * NOISE - 1) * other.ratio
-        # Whether it is slower, runs in turns decide.
-        return self._solves_more(one, other) and self._interval(one)[1] >= other.ratio / SLOWER
+        if is_faster and (one.problems <= other.problems or times > 2 * NOISE - 1):
+            return True
+        return not is_slower and self._has_fewer(one, other) and not self._compiles_less(one)
 
-    def _solves_more(self, one: _Made, other: _Made) -> bool:
-        """Fewer problems, or the results of eager where only those of the other differ; not by compiling less."""
+    def _has_fewer(self, one: _Made, other: _Made) -> bool:
+        """Fewer problems, or the results of eager where only those of the other differ."""
         is_less = self._compiles_nothing(one) or any(NOT_COMPILED in change.name for change in one.changes)
         is_exact = one.exact and not other.exact
         return not is_less and (is_exact or one.problems < other.problems)
+
+    def _compiles_less(self, one: _Made) -> bool:
+        """Whether a change of the region leaves code eager that is compiled in the program as it is."""
+        is_region = any(change.kind is RemedyKind.REGION for change in one.changes)
+        return is_region and one.run.lines < AS_MUCH * self.base.lines
 
     def _interval(self, one: _Made) -> tuple[float, float]:
         """The least and the greatest ratio that a single run allows: any, if a single step was timed."""
@@ -610,13 +633,18 @@ class _Tune:
             return TrialVerdict.NOT_TRIED, f"the steps were timed in a single run: {NO_TIME}"
         if self.question.goal is not Goal.STEP:
             return None
-        fewer, was = self._solves_more(made, self.chosen), self.result.ratio if self.result else None
+        was = self.result.ratio.median if self.result and self.result.ratio else 1.0
         median = turns.ratio.median if turns.ratio else 1.0
-        is_slower = turns.is_slower or median < 1 / SLOWER
-        if not is_slower and (fewer or (turns.is_faster and (was is None or median > CLEARLY * was.median))):
+        is_faster = turns.is_faster and (self.result is None or median > CLEARLY * was)
+        is_slower = turns.is_slower(was)
+        # What longer runs would compile anew, too, is worth more than some of the time of a step.
+        counts = (one.run.figures(None).recompiles for one in (made, self.chosen))
+        is_saved = operator.lt(*counts) and self.base.report.stop is None and turns.whole > NOISE
+        makes_up = is_saved and median >= was / SLOWER
+        if self._gains(made, self.chosen, is_faster, is_slower and not makes_up, median / was):
             return None
         is_unclear = turns.ratio is not None and not turns.is_faster and measure.is_unclear(turns.ratio, turns.same)
-        reason = "slower" if turns.is_slower else "too noisy to say" if is_unclear else "no faster"
+        reason = "slower" if is_slower else "too noisy to say" if is_unclear else "no faster"
         return TrialVerdict.NO_GAIN, f"{reason} where it is timed in turns"
 
     def _in_turns(self, made: _Made) -> _Turns | None:
@@ -631,7 +659,11 @@ class _Tune:
             except OutOfTime:
                 return self._turns(pairs, is_cold) if pairs else None
             turns, is_enough = self._turns(pairs, is_cold), len(pairs) >= PAIRS
-            is_clear = turns.ratio is None or turns.is_faster or (turns.is_slower and not turns.ratio.is_noisy)
+            is_clear = turns.ratio is None or turns.is_faster
+            if turns.ratio is not None and not turns.ratio.is_noisy:
+                # With fewer problems, as fast is enough.
+                is_as_fast = turns.ratio.median > 1 / measure.LEAST and self._has_fewer(made, self.chosen)
+                is_clear |= is_as_fast or turns.is_slower()
             is_last = len(pairs) == MOST_PAIRS or self._left(0.0) <= (2 * self.base.seconds if is_enough else 0.0)
             if is_last or (is_enough and is_clear):
                 return turns
@@ -643,10 +675,13 @@ class _Tune:
         same = measure.ratio_of_processes([Ratio(one.median, one.median, one.median) for one in sames or [_SAME]])
         last, changed = (one.figures(self.loop) for one in pairs[-1])
         first = self.look if is_cold else self.base
+        own = last.run_seconds - last.compile_seconds
         last = replace(last, compile_seconds=first.figures(None).compile_seconds)
-        cold = pairs[0][1].figures(None).compile_seconds
+        cold = pairs[0][1].figures(None)
         ratio = measure.ratio_of_processes(ratios) if ratios else None
-        return _Turns(ratio, same, last, _beside(last, replace(changed, compile_seconds=cold), ratio))
+        whole = (own + last.compile_seconds) / cold.run_seconds if cold.run_seconds else 1.0
+        after = _beside(last, replace(changed, compile_seconds=cold.compile_seconds), ratio)
+        return _Turns(ratio, same, last, after, whole)
 
     def _proof(self) -> tuple[Proof | None, bool]:
         """The proof of the best program by its compiled calls, if there is time, and whether they were varied."""

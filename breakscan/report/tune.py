@@ -74,6 +74,9 @@ def _gain(best: Best, tuning: Tuning) -> str:
         return f"{measured.steps(before.compile_seconds, after.compile_seconds)} of compiling"
     if ratio is not None and ratio.low > LEAST and not ratio.disturbed:
         return f"{measured.times_words(ratio)} faster {measured.interval(ratio)}"
+    if ratio is not None and ratio.high < 1 / LEAST and not ratio.disturbed:
+        compiling = measured.steps(before.compile_seconds, after.compile_seconds)
+        return f"{compiling} of compiling, with steps of {measured.ratio_words(ratio)}"
     if after.run_seconds * CLOSE < before.run_seconds:
         run = "the program" if tuning.step is None else f"{counted(tuning.steps, 'step')} with compiling (caches warm)"
         return f"{measured.steps(before.run_seconds, after.run_seconds)} for {run}"

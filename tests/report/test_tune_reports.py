@@ -89,6 +89,10 @@ def best(**changes: Any) -> Tuning:
             "41 → 15.1 s for 20 steps with compiling (caches warm): 4 recompiles → 0",
         ),
         (replace(best(ratio=None, after=replace(BEFORE, run_seconds=15.1)), step=None), "41 → 15.1 s for the program"),
+        (
+            best(ratio=Ratio(0.9, 0.88, 0.92), after=replace(BEFORE, recompiles=0, compile_seconds=4.0)),
+            "38 → 4 s of compiling, with steps of 0.90 [0.88, 0.92]: 4 recompiles → 0",
+        ),
         (best(ratio=SAME_STEP, after=replace(BEFORE, breaks=0)), "As fast as before, 1.00 [0.98, 1.02]: 9 breaks → 0"),
         (
             best(ratio=Ratio(0.3, 0.1, 2.0), after=replace(BEFORE, breaks=0)),
