@@ -355,34 +355,28 @@ _OFTEN = 5
 def _compile_calls(context: ExplainContext) -> Iterator[Problem]:
     """Lines that call ``torch.compile`` again and again for what is then called once."""
     for records in context.processes:
-        asked: dict[tuple[StackFrame, str], list[int]] = defaultdict(list)
-        # A loop that compiles the layers of a model calls none of them yet.
-        later: dict[tuple[StackFrame, str], int] = {}
-        calls: dict[int, int] = {}
+        calls = {record.key: record.calls for record in records if isinstance(record, CallsRan)}
+        asked: dict[tuple[StackFrame, str], list[CompileCalled]] = defaultdict(list)
         for record in records:
-            if isinstance(record, CallsRan):
-                calls[record.key] = record.calls
-            elif isinstance(record, CompileStarted):
-                later |= {about: later.get(about, 0) for about in asked}
-            elif isinstance(record, CompileCalled) and not is_torchs_own(record):
-                about = _line(record.stack, context), record.target
-                asked[about].append(record.key)
-                if about in later:
-                    later[about] += 1
-        for (line, target), keys in asked.items():
-            if later.get((line, target), 0) >= _OFTEN and sum(calls.get(key, 0) for key in keys) < 2 * len(keys):
-                yield _problem(
-                    ProblemKind.COMPILED_ANEW,
-                    line,
-                    context,
-                    severity=Severity.INFO,
-                    functions=(target.rpartition(".")[2],),
-                    what="calls torch.compile in each call",
-                    why=f"torch.compile was called {len(keys)} times, each time for one call of what it returned: "
-                    "compiled code is kept, but making what leads to it takes longer than many a call",
-                    remedies=(remedy("compile-once"),),
-                    count=len(keys),
-                )
+            if isinstance(record, CompileCalled) and not is_torchs_own(record):
+                asked[_line(record.stack, context), record.target].append(record)
+        for (line, target), group in asked.items():
+            if sum(one.again for one in group) < _OFTEN or sum(calls.get(one.key, 0) for one in group) >= 2 * len(
+                group
+            ):
+                continue
+            yield _problem(
+                ProblemKind.COMPILED_ANEW,
+                line,
+                context,
+                severity=Severity.INFO,
+                functions=(target.rpartition(".")[2],),
+                what="calls torch.compile in each call",
+                why=f"torch.compile was called {len(group)} times, each time for one call of what it returned: compiled "
+                "code is kept, but making what leads to it takes longer than many a call",
+                remedies=(remedy("compile-once"),),
+                count=len(group),
+            )
 
 
 _APPLIED = re.compile(r"([\w.]+)\.apply\(")

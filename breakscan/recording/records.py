@@ -134,7 +134,8 @@ class HookFailed(Record):
 class CompileCalled(Record):
     """``torch.compile`` was asked for something: its name, its code, and the stack of the call.  ``key`` is by which
     ``CallsRan`` names it; ``backend`` as the program named it.  ``settings`` are other arguments of
-    ``torch.compile``, as Python writes them: ``dynamic``, ``mode``, ``options``."""
+    ``torch.compile``, as Python writes them: ``dynamic``, ``mode``, ``options``.  ``again`` says that it had been asked
+    for the same object, or the same code, before."""
 
     target: str
     code: Code | None
@@ -143,6 +144,7 @@ class CompileCalled(Record):
     backend: str | None
     fullgraph: bool
     settings: dict[str, str]
+    again: bool = False
 
 
 class CompileAsked(Record):

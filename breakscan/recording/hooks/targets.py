@@ -10,11 +10,11 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from types import CodeType
 from typing import Any, ClassVar
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakKeyDictionary, WeakSet, ref
 
 from breakscan.recording.hooks.hook import Hook, Hooks, calling_stack, code_of, leave_no_trace, stack_of
 from breakscan.recording.hooks.runs import RunHook
@@ -107,6 +107,7 @@ class TargetHook(Hook):
     def __init__(self, hooks: Hooks) -> None:
         super().__init__(hooks)
         self.codes: set[Code] = set()
+        self._asked: dict[int, ref[Any]] = {}
 
     def before(self, context: Any, fn: Any, *_: Any, **__: Any) -> None:
         subject, compiler = _what_it_stands_for(fn), _compiler_of(context)
@@ -119,10 +120,20 @@ class TargetHook(Hook):
             backend=getattr(compiler, "compiler_name", None) or getattr(compiler, "__name__", None),
             fullgraph=bool(getattr(context, "fullgraph", False)) or self.hooks.of(FullgraphHook).concerns(context),
             settings=_settings_of(compiler),
+            again=self._is_again(subject),
         )
         if record.code:
             self.codes.add(record.code)
         self.hooks.write(record)
+
+    def _is_again(self, subject: Any) -> bool:
+        """Return whether the object was asked for before; of functions that are made anew, their code."""
+        owner = getattr(subject, "__self__", None)
+        about = getattr(subject, "__code__", subject) if owner is None else owner
+        held = self._asked.get(id(about))
+        with suppress(TypeError):
+            self._asked[id(about)] = ref(about)
+        return held is not None and held() is about
 
 
 class SkipHook(Hook):
