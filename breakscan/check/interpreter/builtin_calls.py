@@ -238,7 +238,7 @@ def _result(frame: Frame, node: ast.Call, name: str, first: av.Value, arguments:
         case "type":
             if isinstance(first, av.Instance | av.Module) and first.info is not None and len(node.args) == 1:
                 return class_of_object(first, first.info)
-            return av.CONSTANT
+            return av.TENSOR_CLASS if isinstance(first, av.Tensor) and not first.parameter else av.CONSTANT
         case "getattr":
             key = computed_name(frame, node.args[1]) if len(node.args) > 1 else None
             if key is None:

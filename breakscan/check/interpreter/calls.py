@@ -20,6 +20,7 @@ from breakscan.check.interpreter.torch_calls import array_number_method, numpy_c
 from breakscan.check.project.entry_points import disabling_decorator
 from breakscan.check.project.imports import Project
 from breakscan.check.project.index import BUILTINS, ClassInfo, FunctionInfo
+from breakscan.check.project.roots import PARTIAL
 from breakscan.model.findings import Condition, ConditionKind, Mode
 from breakscan.rulebook.events import EventKind
 from breakscan.rulebook.torch_facts.not_measured import DISTINCTIVE_METHODS, RETURN_THE_MODULE, SUGGESTIVE_METHODS
@@ -161,7 +162,7 @@ def apply(frame: Frame, node: ast.Call, callee: av.Value, arguments: av.Argument
         return _function(frame, node, callee, callee.info, arguments)
     if isinstance(callee, av.Class) and callee.info is not None:
         return _construct_own(frame, node, callee.info, callee.sure, arguments)
-    if isinstance(callee, av.Module | av.Instance):
+    if isinstance(callee, av.Module | av.Instance) and callee.name != PARTIAL:
         return _module_or_instance(frame, node, callee, arguments)
     if isinstance(callee, av.NamedTupleClass):
         parts = [arguments.get(i, name) or av.UNKNOWN for i, name in enumerate(callee.names)]
@@ -421,7 +422,11 @@ def _named(frame: Frame, node: ast.Call, dotted: str, arguments: av.Arguments) -
     if dotted.startswith("loguru."):
         return av.UNKNOWN
     frame.program.pass_callables(frame, node, arguments.values())
-    return av.UNKNOWN
+    if dotted != PARTIAL:
+        return av.UNKNOWN
+    # A method or a layer that is bound to arguments is called with tensors.
+    frame.saw_tensor |= isinstance(arguments.get(0), av.Unknown | av.Module) and isinstance(node.args[0], ast.Attribute)
+    return av.Instance(name=PARTIAL)
 
 
 def _is_iterator(frame: Frame, node: ast.expr) -> bool:

@@ -16,6 +16,7 @@ from breakscan.check.interpreter.calls import apply
 from breakscan.check.interpreter.frame import Frame
 from breakscan.check.interpreter.parameters import compares_attribute
 from breakscan.check.project.index import FunctionInfo
+from breakscan.check.project.roots import PARTIAL
 from breakscan.model.findings import Condition, ConditionKind, Place
 from breakscan.rulebook.events import Argument, EventKind
 from breakscan.rulebook.torch_facts.not_measured import RECURRENT_MODULES
@@ -395,6 +396,14 @@ def _grow(frame: Frame, target: ast.Subscript, owner: av.Value, value: av.Value)
             frame.entries.get(name, {}).pop(key, None)
 
 
+def _untraced_owner(owner: av.Value) -> str | None:
+    """The class of a function whose attributes Dynamo does not set: a partial, or a function from outside."""
+    if not isinstance(owner, av.Function) or owner.info is None:
+        return PARTIAL if isinstance(owner, av.Instance) and owner.name == PARTIAL else None
+    is_plain = owner.closure is None and owner.bound is None and not {*owner.info.decorators} - {"staticmethod"}
+    return "types.FunctionType" if is_plain else None
+
+
 def store_attribute(frame: Frame, target: ast.Attribute, value: av.Value, form: str) -> None:
     """Emits the store of an attribute, and remembers it if the class is known."""
     owner = frame.evaluate(target.value)
@@ -402,11 +411,13 @@ def store_attribute(frame: Frame, target: ast.Attribute, value: av.Value, form: 
     argument = Argument(0, "value", value.words())
     if target.attr == "requires_grad" and isinstance(owner, av.Unknown | av.Namespace):
         owner = av.Tensor(av.Sure.LIKELY)  # hardly anything else has it
-    if isinstance(owner, av.Tensor | av.Module):
+    callee = _untraced_owner(owner)
+    if isinstance(owner, av.Tensor | av.Module) or callee is not None:
         frame.emit(
             EventKind.STORE,
             target,
             form=form,
+            callee=callee,
             attribute=target.attr,
             operand=owner,
             arguments=(argument,),

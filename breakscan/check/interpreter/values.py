@@ -241,7 +241,9 @@ class Namespace(Value):
 
     name: str = ""
     bound: Value | None = None
-    says = frozenset({"unknown"})
+
+    def words(self) -> frozenset[str]:
+        return frozenset({"class" if self.name == "torch.Tensor" else "unknown"})
 
 
 @dataclass(slots=True, unsafe_hash=True)
@@ -309,6 +311,7 @@ def instance_of(owner: ClassInfo) -> Module | Instance:
 
 
 UNKNOWN = Unknown()
+TENSOR_CLASS = Namespace(name="torch.Tensor")
 CONSTANT = Constant()
 NONE = NoneValue()
 SIZE = Size()

@@ -17,7 +17,7 @@ DISTINCTIVE_METHODS = frozenset(
 )
 """Methods that hardly anything but a tensor has.  A judgement about other libraries."""
 SUGGESTIVE_METHODS = frozenset(
-    "sum mean max min any all std var prod unique tolist reshape view squeeze long bool".split()
+    "sum mean max min any all std var prod unique tolist reshape view squeeze long bool type".split()
 )
 """Methods that arrays and series have too: on an unknown value they only suggest a tensor.  A judgement about other
 libraries."""
