@@ -372,8 +372,8 @@ def _compile_calls(context: ExplainContext) -> Iterator[Problem]:
                 severity=Severity.INFO,
                 functions=(target.rpartition(".")[2],),
                 what="calls torch.compile in each call",
-                why=f"torch.compile was called {len(group)} times, each time for one call of what it returned: compiled "
-                "code is kept, but making what leads to it takes longer than many a call",
+                why=f"torch.compile was called {len(group)} times, each time for one call of what it returned: "
+                "compiled code is kept, but making what leads to it takes longer than many a call",
                 remedies=(remedy("compile-once"),),
                 count=len(group),
             )
