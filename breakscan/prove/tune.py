@@ -338,7 +338,7 @@ class _Tune:
         return sorted(found, key=self._order)
 
     def _order(self, made: _Made) -> tuple[bool, tuple[int, int, int]]:
-        """The order of trials: what leaves the fewest problems comes first, but last what only leaves code eager that has them."""
+        """The order of trials: the fewest problems first, and last what only leaves code eager that has them."""
         return self._compiles_less(made), made.problems
 
     def _options(
