@@ -482,7 +482,11 @@ def outcomes(text: str, seed: int, compiling: bool) -> list[Any]:
         made.append(repr(next(names["NUMBERS"], None)))
     except Exception:
         made.append("running")
-    printed = re.sub("0x[0-9a-f]+", "0x", out.getvalue()), [re.sub("0x[0-9a-f]+", "0x", one) for one in records]
+    # A stack that is logged has numbers of lines.
+    printed = (
+        re.sub(r"0x[0-9a-f]+|, line \d+", "", out.getvalue()),
+        [re.sub("0x[0-9a-f]+", "0x", one) for one in records],
+    )
     return [made, None if compiling else (printed, describe(names["SAID"], torch, {}, 0))]
 
 

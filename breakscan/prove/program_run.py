@@ -224,7 +224,9 @@ class WholeProgram:
     def _keep(self, frame: FrameType) -> None:
         """Keeps the names that a frame of the program and those that it is called from can see."""
         names: dict[str, Any] = {}
-        for one in reversed(list(own_frames(frame))):
+        # A thread is called from functions of Python's, which see its locks.
+        own = [one for one in own_frames(frame) if is_own(one.f_globals.get("__name__"))]
+        for one in reversed(own):
             names |= {**one.f_globals, **one.f_locals}
         self._names = names
 

@@ -49,7 +49,7 @@ from breakscan.prove.rewrites import Rewrites, diff_of
 from breakscan.prove.runs import ROOM, TOLERATED, EndValues, Run, Runs, ratio_of, step_loop
 from breakscan.prove.tune_changes import FASTER, NOT_COMPILED, SOLVING, Changes, TunedProgram, changes_of
 from breakscan.prove.verify import Verifier, write_candidate
-from breakscan.prove.worker import ALL, Candidate, OutOfTime, Say, UserProgram, WorkerError, Workers, workers_of
+from breakscan.prove.worker import ALL, Candidate, Crash, OutOfTime, Say, UserProgram, WorkerError, Workers, workers_of
 from breakscan.rulebook.config import FileSettings
 from breakscan.source.paths import display_path
 
@@ -683,7 +683,7 @@ class _Tune:
         after = _beside(last, replace(changed, compile_seconds=cold.compile_seconds), ratio)
         return _Turns(ratio, same, last, after, whole)
 
-    def _proof(self) -> tuple[Proof | None, bool]:
+    def _proof(self, again: bool = True) -> tuple[Proof | None, bool]:
         """The proof of the best program by its compiled calls, if there is time, and whether they were varied."""
         # The rest is for a run of both programs in turns: without, nothing is taken.
         self._keep(self.base.seconds + self.best.run.seconds)
@@ -696,6 +696,8 @@ class _Tune:
                 self.notes += [*notes_of(original.about), *verifier.notes]
                 return proof, verifier.is_probed
         except (WorkerError, NothingToMeasure) as error:
+            if isinstance(error, Crash) and again:  # as in runs: the change need not be the cause
+                return self._proof(again=False)
             self.notes.append(f"the compiled calls could not be compared: {error}")
         except OutOfTime:
             self.notes.append(f"the compiled calls were not compared one by one: {NO_TIME}")

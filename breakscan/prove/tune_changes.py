@@ -522,7 +522,12 @@ def _of_limits(program: TunedProgram) -> Iterator[ProgramChange]:
     """More versions, where nothing makes one of them serve all."""
     names = {remedy.name for problem in program.explanation.problems for remedy in problem.remedies}
     if "recompile_limit" in names or any(frame.over_limit for frame in program.explanation.frames):
-        yield _with_settings(program, [Setting(DYNAMO, "recompile_limit", _LIMIT)], RemedyKind.SETTING)
+        for owner in (DYNAMO, COMPILE):
+            change = _with_settings(program, [Setting(owner, "recompile_limit", _LIMIT)], RemedyKind.SETTING)
+            # A line that sets it in the main thread, as it may be there, says nothing to another one.
+            if change.write(program.texts) is not None:
+                yield change
+                break
 
 
 def _of_sizes(program: TunedProgram) -> Iterator[ProgramChange]:
