@@ -11,7 +11,7 @@ import click
 from breakscan.cli.exit_status import FAILED, UNWRITTEN, OutputError, show_failure
 from breakscan.cli.gates import GateOptions, LockOptions, gate_status
 from breakscan.cli.options import SectionedCommand, argument, declared, format_option, group, option, output_to
-from breakscan.cli.output import STDOUT, is_read_on_terminal, report_stream, require_writable
+from breakscan.cli.output import STDOUT, is_read_on_terminal, refuse_source, report_stream, require_writable
 from breakscan.cli.programs import ARGUMENTS, RequestOptions, add_unmet, refuse_notebook, require_torch
 from breakscan.cli.reporting import check_option, explain_report, require_room, show_option
 from breakscan.explanation.explanation import Explanation
@@ -34,6 +34,8 @@ from breakscan.source.paths import display_path
 from breakscan.source.source_files import SourceFiles
 
 STDIN = "-"
+CACHES = "Caches"
+"""A section of the help."""
 
 
 @click.command(cls=SectionedCommand, context_settings={"allow_interspersed_args": False})
@@ -52,6 +54,20 @@ def explain(
     check: bool = check_option,
     asked: RequestOptions = group(RequestOptions),
     tables: tuple[str, ...] = show_option,
+    caches: bool = option(
+        "--caches",
+        section=CACHES,
+        is_flag=True,
+        help="Run PROGRAM twice with one fresh folder of compiler caches, and show what the second run finds in it.",
+    ),
+    warm_up: Path | None = option(
+        "--warm-up",
+        section=CACHES,
+        type=click.Path(path_type=Path, dir_okay=False),
+        callback=refuse_source,
+        metavar="FILE",
+        help="--caches, and write what was compiled to this file, for other machines to load, once a third run has.",
+    ),
     gate: GateOptions = group(GateOptions),
     lock: LockOptions = group(LockOptions),
     program: str = argument(),
@@ -79,17 +95,26 @@ def explain(
         refuse_notebook(program)
     require_torch("explain", [*how, program])
     library = load_library(load_settings(Path.cwd()).rule_folders)
-    if output is not None:
-        require_writable(output)
+    for written in filter(None, (output, warm_up)):
+        require_writable(written)
 
+    shown = "the program" if program == STDIN or as_code else program
     argv = [*how, program, *arguments]
     requests = asked.read(argv)
     gates = gate.read(library)
     locking = lock.read(argv)
+    if caches or warm_up is not None:
+        if gates or locking or save or tables or check:
+            raise click.UsageError("--caches and --warm-up take no --save, --show, --check, gate or lock")
+        from breakscan.cli.caches import explain_caches
+
+        explain_caches(
+            shown, argv, requests, warm_up, format_, output, lambda run: _explained(run, library, SourceFiles.trusted())
+        )
+        return
     session = start_session(argv, save)
     requests.write(session.folder)
     if sys.stderr.isatty():
-        shown = "the program" if program == STDIN or as_code else program
         click.echo(click.style(f"breakscan: recording; the report follows when {shown} has ended", dim=True), err=True)
     with outliving_termination() as asked_to_end:
         try:

@@ -25,7 +25,16 @@ from pathlib import Path
 from typing import NoReturn
 
 from breakscan.model.words import InputError
-from breakscan.recording.bootstrap.eager_compile import BACKEND, FILE, KEEP_GOING, MAIN, PROFILE, Request
+from breakscan.recording.bootstrap.eager_compile import (
+    BACKEND,
+    FILE,
+    KEEP_GOING,
+    LOAD_CACHES,
+    MAIN,
+    PROFILE,
+    SAVE_CACHES,
+    Request,
+)
 
 INJECTED = Path(__file__).parent / "bootstrap"
 _WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")
@@ -56,17 +65,21 @@ def compile_request(text: str, argv: Sequence[str]) -> Request:
 
 @dataclass(frozen=True, slots=True)
 class Requests:
-    """The requests to a run besides recording it: ``--keep-going``, ``--profile`` and ``--compile`` with its backend.
-    They reach the process of the program as a file in the folder of its recording."""
+    """The requests to a run besides recording it: ``--keep-going``, ``--profile``, ``--compile`` with its backend, and
+    what it compiles to be saved at its end, or loaded at its start.  They reach the process of the program as a file in
+    the folder of its recording."""
 
     keep_going: bool = False
     profile: bool = False
     compile: tuple[Request, ...] = ()
     backend: str = BACKEND
+    save_caches: bool = False
+    load_caches: bool = False
 
     def write(self, folder: Path) -> None:
         """Raises OSError."""
         lines = [KEEP_GOING] * self.keep_going + [PROFILE] * self.profile
+        lines += [SAVE_CACHES] * self.save_caches + [LOAD_CACHES] * self.load_caches
         lines += [f"backend {self.backend}"] if self.compile else []
         lines += [f"compile {r.text} {r.module} {r.attribute}" for r in self.compile]
         if lines:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import platform
@@ -11,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from breakscan.recording.bootstrap.eager_compile import KEEP_GOING, PROFILE, read_requests
+from breakscan.recording.bootstrap.eager_compile import KEEP_GOING, PROFILE, SAVE_CACHES, read_requests, save_caches
 from breakscan.recording.hooks.around import AROUND
 from breakscan.recording.hooks.frames import BreakHook, BytecodeHook, FrameHook
 from breakscan.recording.hooks.graphs import BackwardLineHook, CudaGraphSkipHook, GraphHook
@@ -95,6 +96,9 @@ def start(folder: str) -> Callable[[str], None]:
     recorder = Recorder(Path(folder), keep_going=KEEP_GOING in words, profile=PROFILE in words)
     recorder.__enter__()
     recorder.note(CompileAsked(request.text) for request in asked)
+    if SAVE_CACHES in words:
+        pid = os.getpid()
+        atexit.register(lambda: save_caches(folder) if os.getpid() == pid else None)
     return recorder.loaded
 
 

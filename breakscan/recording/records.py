@@ -411,13 +411,16 @@ class CodeGenerated(Record):
 
 class CacheLooked(Record):
     """A compiler cache was asked: ``cache`` is ``fx_graph`` or ``aotautograd``, ``outcome`` ``hit``, ``miss``,
-    ``disabled`` or ``bypass``, and why.  ``guards`` are those of what has the key, if they did not hold."""
+    ``disabled`` or ``bypass``, and why.  ``guards`` are those of what has the key, if they did not hold.
+    ``parts`` are those of the key of something that was not stored, each with the start of its hash: rows of the graph
+    by ``%`` and the names of their values, and what else there is by its name in torch."""
 
     compile_id: str
     cache: str
     outcome: str
     reason: str | None
     guards: str | None = None
+    parts: dict[str, str] = field(default_factory=dict)
 
 
 class CudaGraphSkipped(Record):

@@ -8,11 +8,13 @@ trace alone.  A log of TORCH_TRACE holds nothing more.
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import json
+import re
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -143,7 +145,26 @@ def _lookup(compile_id: str, cache: str, outcome: str, data: Mapping[str, Any]) 
         outcome=outcome,
         reason=data.get("cache_bypass_reason") if outcome == "bypass" else None,
         guards=str(data.get("cache_status_guard_expr") or "") if is_guard_miss else None,
+        parts=_parts_of_key(data.get("components") or ()) if outcome == "miss" else {},
     )
+
+
+_COMPONENT = re.compile(r"\[(?P<hash>\w+)\] (?P<name>\w+)[^:]*:(?P<text>.*)", re.S)
+_ROW = re.compile(r"^ +(?P<name>\w+) = (?P<value>.*)$", re.M)
+
+
+def _parts_of_key(components: Iterable[str]) -> dict[str, str]:
+    """The parts of a key of Inductor's cache, of which it has hundreds: those of one name are one."""
+    texts: dict[str, str] = {}
+    for part in filter(None, map(_COMPONENT.match, components)):
+        texts[part["name"]] = texts.get(part["name"], "") + part["hash"]
+        if part["name"] == GRAPH_PART:
+            texts |= {f"%{row['name']}": row["value"] for row in _ROW.finditer(part["text"])}
+    return {name: hashlib.sha256(text.encode()).hexdigest()[:8] for name, text in texts.items()}
+
+
+GRAPH_PART = "gm"
+"""The part of a key that is the graph."""
 
 
 def _made(compile_id: str, metadata: Mapping[str, Any], payload: str) -> Iterator[Record]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, TextIO, TypeVar
 if TYPE_CHECKING:
     from breakscan.prove.bench import Bench
     from breakscan.prove.proof import Tuning, Verification
+    from breakscan.report.caches import ColdStart
     from breakscan.report.check import CheckReport
     from breakscan.report.diff import RunComparison
     from breakscan.report.explain import ExplainReport
@@ -92,6 +93,7 @@ FIX: Formats[FixReport] = Formats({"diff": "fix:write_diff", "json": "fix:write_
 VERIFY: Formats[Verification] = Formats({"json": "verify:write_verify_json"}, page="verify:verify_page")
 BENCH: Formats[Bench] = Formats({"json": "bench:write_bench_json"}, page="bench:bench_page")
 TUNE: Formats[Tuning] = Formats({"json": "tune:write_tune_json"}, page="tune:tune_page")
+CACHES: Formats[ColdStart] = Formats({"json": "caches:write_caches_json"}, page="caches:caches_page")
 DIFF: Formats[RunComparison] = Formats({"json": "diff:write_diff_json"}, page="diff:diff_page")
 RULE: Formats[RuleReport] = Formats({"text": "rules:write_rule", "json": "rules:write_rule_json"})
 RULES: Formats[RuleListReport] = Formats({"table": "rules:write_rules", "json": "rules:write_rules_json"})

@@ -147,3 +147,60 @@ def test_what_is_loaded_compiled_was_called(
     told = json.loads(breakscan("report", "run", "--format", "json").out)
     assert [one["function"] for one in told["precompiled"]] == ["f"]
     assert [target["attempted"] for target in told["targets"]] == [True]
+
+
+CACHED = """import random
+import torch
+
+CHANGES = random.random()
+
+@torch.compile
+def same(x):
+    return x.sin() * 2
+
+@torch.compile
+def changing(x):
+    y = x.cos()
+    return y * CHANGES
+
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * 2
+
+@torch.compile
+def bypassing(x):
+    return Doubled.apply(x).sum()
+
+for f in (same, changing, bypassing):
+    f(torch.ones(3, requires_grad=f is bypassing))
+"""
+
+
+@pytest.mark.slow
+def test_what_a_second_process_finds_in_caches_is_shown_with_a_file_for_others(process: Run, folder: Path) -> None:
+    (folder / "program.py").write_text(CACHED, encoding="utf-8")
+    done = process("explain", "--warm-up", "warm.bin", "--format", "json", "--output", "found.json", "program.py")
+    assert done.status == 0, done.err
+    told = json.loads((folder / "found.json").read_text("utf-8"))
+    assert told["bundle_bytes"] == (folder / "warm.bin").stat().st_size > 0
+    assert {one["function"]: one["found"] for one in told["functions"]} == {
+        "same": ["aotautograd hit, fx_graph hit"] * 2,
+        "changing": ["aotautograd miss, fx_graph miss"] * 2,
+        "bypassing": ["aotautograd bypass, fx_graph hit"] * 2,
+    }
+    changed, bypassed = sorted(told["problems"], key=lambda one: one["site"]["line"])
+    assert "program.py:13 (return y * CHANGES)" in changed["why"]
+    assert bypassed["site"]["line"] == 26
+    assert "autograd_cache_allow_custom_autograd_functions" in bypassed["remedy"]
+
+
+def test_caches_are_not_shown_of_what_can_run_once_or_compiles_nothing(process: Run, folder: Path) -> None:
+    (folder / "program.py").write_text("import torch\n", encoding="utf-8")
+    assert process("explain", "--caches", "program.py").status == 2
+    assert process("explain", "--caches", "--max-breaks", "0", "program.py").status == 2
+    assert process("explain", "--caches", "-").status == 2

@@ -17,9 +17,12 @@ if TYPE_CHECKING:
 FILE = "requests"
 """The file, in the folder of a recording, that says what is asked for: one word and its operands a line."""
 KEEP_GOING, PROFILE = "keep-going", "profile"
+SAVE_CACHES, LOAD_CACHES = "save-caches", "load-caches"
 """Words that have no operands."""
 MAIN = "__main__"
 """The module that the script is."""
+BUNDLE = "caches"
+"""The start of the names of files with what the compiler has stored, and the name of the one to load."""
 BACKEND = "inductor"
 """The default of ``torch.compile``."""
 MOST_NAMES = 200
@@ -54,13 +57,40 @@ def read_requests(folder: str) -> "tuple[set[str], str, list[Request]]":
 def wait_for(folder: str, library: str) -> "dict[str, Callable[[ModuleType], None]]":
     """Waits for the names of the script that the folder's file asks to compile.  Returns what to do after each
     module that it asks for.  ``library`` is the folder that breakscan lies in."""
-    _, backend, requests = read_requests(folder)
+    words, backend, requests = read_requests(folder)
     compiler = Compiler(folder, library, backend, requests)
     own = [request for request in requests if request.module == MAIN]
     if own:
         watch = _ScriptWatch(compiler, own)
         (watch.monitor if sys.version_info >= (3, 12) else watch.trace)()
-    return dict.fromkeys({request.module for request in requests} - {MAIN}, compiler.compile_in)
+    found: dict[str, Callable[[ModuleType], None]] = dict.fromkeys(
+        {request.module for request in requests} - {MAIN}, compiler.compile_in
+    )
+    if LOAD_CACHES in words:
+        found["torch"] = lambda torch: load_caches(torch, folder)
+    return found
+
+
+def load_caches(torch: "Any", folder: str) -> None:
+    """Does what the line does that ``--warm-up`` prints, where the program would have it."""
+    try:
+        with open(os.path.join(folder, BUNDLE), "rb") as file:
+            torch.compiler.load_cache_artifacts(file.read())
+    except Exception as error:
+        sys.stderr.write(f"breakscan: the caches are not loaded: {type(error).__name__}: {error}\n")
+
+
+def save_caches(folder: str) -> None:
+    """Writes down what this process has compiled, if anything, for others to load."""
+    import torch
+
+    try:
+        saved = torch.compiler.save_cache_artifacts()
+        if saved is not None:
+            with open(os.path.join(folder, f"{BUNDLE}-{os.getpid()}"), "wb") as file:
+                file.write(saved[0])
+    except Exception as error:
+        sys.stderr.write(f"breakscan: the caches are not saved: {type(error).__name__}: {error}\n")
 
 
 class Compiler:

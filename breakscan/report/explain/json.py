@@ -63,7 +63,7 @@ _LEFT_OUT: Mapping[type, tuple[str, ...]] = {
     ),
     UncompiledFrame: ("hints", "helps", "only_compiled", "quoted"),
     StepsProfiled: ("key",),
-    CacheLooked: ("compile_id", "guards"),
+    CacheLooked: ("compile_id", "guards", "parts"),
     Recompile: ("also", "objects", "shared", "hit_limit", "how", "opened", "passed", "made_by", "runs", *FOR_REMEDIES),
 }
 """Fields that have no key.  Generated code takes hundreds of kilobytes a graph; breaks and frames have the others, and
