@@ -17,7 +17,7 @@ import libcst as cst
 from breakscan.check.pipeline.checker import ON_PURPOSE, Checker
 from breakscan.check.pipeline.rewrite_facts import Studies, Study
 from breakscan.fix.apply import applied, overlap
-from breakscan.fix.result import Applied, Effect, FileRepair, Reason, Refused, assumes, differs, in_one_line
+from breakscan.fix.result import Applied, FileRepair, Reason, Refused, assumes, differs, in_one_line
 from breakscan.fix.rewrites import load_rewrite
 from breakscan.fix.source_map import SourceMap
 from breakscan.fix.support.context import Declined, Edit, FileTree, NotKnown, OtherForm, RewriteContext
@@ -72,7 +72,6 @@ GUESSED = "what a value is here is only guessed from its uses: annotate it, or a
 
 MAGIC_INSIDE = "the code to rewrite holds a magic command of the notebook"
 AFTER_UNSAFE = differs("it needs other edits of this file, which are not safe")
-IMPORTS_TORCH = differs("the file imports torch, which it did not before", Effect.RAISES, Effect.STATE)
 START_UP = "it runs when an object is made, and not in each call"
 INVALID = "the edit that was tried would not be valid Python"
 
@@ -396,8 +395,6 @@ def _edit(context: RewriteContext, rewrite: str) -> Edit:
     edit = load_rewrite(rewrite)(context)
     if edit.is_safe and reads_code(context.tree.module):
         edit = replace(edit, differences=[assumes("nothing may read the code of this file, or what it prints")])
-    if "torch" in context.imports and not context.imports_torch:
-        edit = replace(edit, differences=[*edit.differences, IMPORTS_TORCH])
     return edit
 
 

@@ -13,11 +13,11 @@ from breakscan.fix.support.context import Edit, RewriteContext
 from breakscan.rulebook.config import load_settings
 
 
-def repaired(folder: Path, text: str) -> FileRepair:
+def repaired(folder: Path, text: str, *roots: Path) -> FileRepair:
     path = folder / "program.py"
     path.write_text(text, encoding="utf-8")
     settings = replace(load_settings(folder, None, target_torch="2.13", no_cache=True), regions="all")
-    return repair_file(path, (), settings, WantedRewrites())
+    return repair_file(path, roots, settings, WantedRewrites())
 
 
 def test_what_python_does_not_compile_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,3 +195,10 @@ def test_a_print_whose_exception_is_caught_is_not_safe_to_skip(tmp_path: Path) -
 )
 def test_a_name_that_may_be_another_is_left_alone(tmp_path: Path, setup: str) -> None:
     assert not repaired(tmp_path, f"import torch\n\n\n{setup}\n\n{SAFE}").changed
+
+
+def test_a_file_without_torch_gets_none(tmp_path: Path) -> None:
+    root = tmp_path / "net.py"
+    root.write_text("import torch, program\n\n\n@torch.compile\ndef f(x):\n    program.it(x)\n    return x\n", "utf-8")
+    found = repaired(tmp_path, "def it(x):\n    print(x)\n", root)
+    assert len(found.refused) == 1

@@ -22,15 +22,13 @@ from breakscan.fix.support.context import Declined, Edit, OtherForm, RewriteCont
 from breakscan.fix.support.operators import cuts_gradient
 from breakscan.fix.support.purity import why_missed
 from breakscan.fix.support.tensor_test import When, not_python, tensor_test
-from breakscan.fix.support.walking import findall, walk
+from breakscan.fix.support.walking import walk
 
 _FAILURE = differs(
     "in compiled code, a failure is a RuntimeError with a constant text, or a device-side assert on CUDA", *EXCEPTIONS
 )
 _READ = m.Call(m.Attribute(attr=m.Name("item")), []) | m.Call(m.Name("int") | m.Name("float"), [m.Arg()])
 _COMPARED = m.Comparison(comparisons=[m.ComparisonTarget(~(m.In() | m.NotIn() | m.Is() | m.IsNot()))])
-LONGEST_CODE = 30
-"""The length up to which the code of a value stands in a message."""
 
 
 def rewrite(context: RewriteContext) -> Edit:
@@ -43,7 +41,7 @@ def rewrite(context: RewriteContext) -> Edit:
     raised, before = _raises(context, guard)
     if (reason := why_missed(context, guard.test)) is not None:
         raise Declined(f"compiled code would skip the original test, and {reason}")
-    text = _message(context, raised, before)
+    text = _message(raised, before)
     if context.finding.mode.exports and context.fact(guard.test).kind == "number":
         return _in_front(context, guard, guard, [When(not_python(guard.test), False)], None, text)
     is_elif = isinstance(context.parent(guard), cst.If)
@@ -94,7 +92,7 @@ def _checked_number(context: RewriteContext) -> Edit | None:
     raised, before = _raises(context, guard)
     if (reason := why_missed(context, guard.test)) is not None:
         raise Declined(f"compiled code would skip the original test, and {reason}")
-    edit = _in_front(context, guard, guard, [], inverted(guard.test), _message(context, raised, before))
+    edit = _in_front(context, guard, guard, [], inverted(guard.test), _message(raised, before))
     has_gradient = context.fact(tensor).dtype not in ("int", "bool") and not cuts_gradient(context, tensor)
     made = method(tensor, "detach") if has_gradient else copied(tensor)
     is_tensor = differs(f"`{name.value}` becomes a 0-d tensor, also in the exception", Effect.TYPES)
@@ -105,7 +103,7 @@ def _of_assert(context: RewriteContext, assertion: cst.Assert) -> Edit:
     if (reason := why_missed(context, assertion.test)) is not None:
         raise Declined(f"compiled code would skip the original test, and {reason}")
     line = context.line(assertion)
-    text = None if assertion.msg is None else _constant_text(context, assertion.msg)
+    text = None if assertion.msg is None else _constant_text(assertion.msg)
     old = cst.Else(cst.IndentedBlock([line.deep_clone().with_changes(leading_lines=())]))
     check = tensor_test(context, assertion.test)
     if not check.when and (assertion.msg is None or isinstance(assertion.msg, cst.SimpleString)):
@@ -155,7 +153,7 @@ def _conditional(
     return [line, *_conditional(context, others, tensor, text)]
 
 
-def _message(context: RewriteContext, raised: cst.Raise, before: Sequence[cst.CSTNode]) -> cst.BaseExpression | None:
+def _message(raised: cst.Raise, before: Sequence[cst.CSTNode]) -> cst.BaseExpression | None:
     """The constant text of the raised exception, even if a line before it assigned the text to a name."""
     made = raised.exc
     if not isinstance(made, cst.Call) or not made.args or made.args[0].keyword is not None or made.args[0].star:
@@ -165,20 +163,20 @@ def _message(context: RewriteContext, raised: cst.Raise, before: Sequence[cst.CS
         assigned = cst.ensure_type(cst.ensure_type(one, cst.SimpleStatementLine).body[0], cst.Assign)
         if isinstance(message, cst.Name) and m.matches(assigned.targets[0].target, m.Name(message.value)):
             message = assigned.value
-    return _constant_text(context, message)
+    return _constant_text(message)
 
 
-def _constant_text(context: RewriteContext, node: cst.BaseExpression) -> cst.BaseExpression | None:
-    """A constant text for a string, without the values or with their code in their place; None for other messages."""
+def _constant_text(node: cst.BaseExpression) -> cst.BaseExpression | None:
+    """A constant text for a string, without the values or with dots in their place; None for other messages."""
     if isinstance(node, cst.SimpleString):
         return None if "b" in node.prefix.lower() else copied(node)
     if isinstance(node, cst.ConcatenatedString):
-        left = _constant_text(context, node.left)
+        left = _constant_text(node.left)
         if not isinstance(left, cst.SimpleString):
             return None
-        if isinstance(node.left, cst.FormattedString) and _TAIL.search(_text(context, node.left)):
+        if isinstance(node.left, cst.FormattedString) and _TAIL.search(_text(node.left)):
             return left
-        right = _constant_text(context, node.right)
+        right = _constant_text(node.right)
         if not isinstance(right, cst.SimpleString | cst.ConcatenatedString):
             return None
         spread = isinstance(node.whitespace_between, cst.ParenthesizedWhitespace)
@@ -186,33 +184,27 @@ def _constant_text(context: RewriteContext, node: cst.BaseExpression) -> cst.Bas
         return cst.ConcatenatedString(left, right, whitespace_between=between)
     if not isinstance(node, cst.FormattedString):
         return None
-    text = _text(context, node)
-    text = (_TAIL.sub("", text).strip() or text).replace(_MARK, "")
+    text = _text(node)
+    if short := _TAIL.sub("", text).rstrip():
+        text = short if short != text.rstrip() else text
+    text = text.replace(_VALUE, "...")
     prefix = node.start.removesuffix(node.end).replace("f", "").replace("F", "")
     return cst.SimpleString(prefix + node.end + text + node.end)
 
 
-_MARK = "\0"
-_VALUE = "\0[^\0]*\0"
+_VALUE = "\0"
+"""Stands for a value in a text."""
 _ASIDE = re.compile(rf" \([^()]*{_VALUE}[^()]*\)")
-_TAIL = re.compile(rf"(?<!\0)\s*[:;,]\s*(?:but\s)?(?:[\w\s]*(?:[:=]|got|found|received)\s*)?{_VALUE}.*$", re.DOTALL)
+_TAIL = re.compile(
+    rf"\s*[:;,]\s*(?:but\s)?(?:[\w\s]*(?:[:=]|got|found|received)\s*)?{_VALUE}(?:[\s,;.]|and|{_VALUE}|[\w.]+[:=])*$"
+)
 """The end of a message that shows values, as ``, but got {n}``."""
 
 
-def _text(context: RewriteContext, node: cst.FormattedString) -> str:
-    """The text of a formatted string, with the code of values between marks, and no values in parentheses."""
-    text = ""
-    for part in node.parts:
-        if isinstance(part, cst.FormattedStringText):
-            text += part.value.replace("{{", "{").replace("}}", "}")
-        elif isinstance(part, cst.FormattedStringExpression):
-            text += _MARK + _shown(context, part.expression, node.end) + _MARK
-    return _ASIDE.sub("", text)
-
-
-def _shown(context: RewriteContext, node: cst.BaseExpression, quote: str) -> str:
-    """The code of a value if it is short, computes nothing and fits between the quotes."""
-    code = context.code(node)
-    computes = findall(node, m.Call() | m.Comparison() | m.IfExp())
-    fits = len(code) <= LONGEST_CODE and not any(one in code for one in ("\n", "\\", '"', "'", "{", "}", quote[0]))
-    return code if fits and not computes else "..."
+def _text(node: cst.FormattedString) -> str:
+    """The text of a formatted string, with marks for its values, and no values in parentheses."""
+    parts = (
+        part.value.replace("{{", "{").replace("}}", "}") if isinstance(part, cst.FormattedStringText) else _VALUE
+        for part in node.parts
+    )
+    return _ASIDE.sub("", "".join(parts))

@@ -32,6 +32,7 @@ _CONVERSIONS = frozenset({"bool", "float", "int"})
 _ARITHMETIC = cst.Add | cst.Subtract | cst.Multiply | cst.Divide | cst.FloorDivide | cst.Modulo
 _ORDERS = cst.LessThan | cst.LessThanEqual | cst.GreaterThan | cst.GreaterThanEqual | cst.Equal | cst.NotEqual
 _CONTAINERS = cst.Element | cst.DictElement | cst.Tuple | cst.List | cst.Dict
+_OF_A_KEY = m.SimpleString() | m.FormattedString() | m.Call(m.Name("str") | m.Name("tuple") | m.Name("repr"))
 _OPERANDS = (None, "other", "value", "min", "max")
 """The names of arguments for which a function treats a number and a tensor alike."""
 
@@ -267,6 +268,8 @@ class Uses:
             raise Declined("the number is a dictionary key")
         up: cst.CSTNode | None = above
         while isinstance(up, _CONTAINERS):
+            if isinstance(up, cst.Tuple) and any(m.matches(one.value, _OF_A_KEY) for one in up.elements):
+                raise Declined("a tuple with strings may be a key, for which a tensor is another one in each call")
             up = self.context.parent(up)
         if isinstance(up, cst.Assign) and isinstance(above, cst.DictElement):
             self._in_log(up.targets[0].target)

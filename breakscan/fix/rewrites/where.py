@@ -86,11 +86,15 @@ def _resizes(source: cst.BaseExpression, tensor: str, context: RewriteContext) -
     if isinstance(source, cst.Subscript):
         return context.code(source.value) == tensor
     known = operator_of(context, source) if isinstance(source, cst.Call) else None
-    if known is None or known.shapes is None or known.shapes & {Shape.FIRST, Shape.BROADCAST}:
+    if known is None or known.shapes is None:
         return False
     assert isinstance(source, cst.Call)
-    owner = [source.func.value] if isinstance(source.func, cst.Attribute) else []
-    return tensor in map(context.code, (*owner, *(arg.value for arg in source.args[:1])))
+    owner = [source.func.value] if isinstance(source.func, cst.Attribute) and context.method(source) else []
+    given = [*owner, *(arg.value for arg in source.args[:1])]
+    if known.shapes & {Shape.FIRST, Shape.BROADCAST}:
+        return any(_resizes(one, tensor, context) for one in given[:1])
+    elements = [one.value for arg in given if isinstance(arg, cst.List | cst.Tuple) for one in arg.elements]
+    return tensor in map(context.code, (*given, *elements))
 
 
 def _value(context: RewriteContext, source: cst.BaseExpression) -> cst.BaseExpression:

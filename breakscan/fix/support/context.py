@@ -244,6 +244,8 @@ class RewriteContext:
         if self.is_bound(alias) or (package not in self._aliases and package in self._imported_names):
             raise Declined(f"`{alias}` is not the module there")
         if package not in self._aliases:
+            if not self.imports_torch:
+                raise Declined("this file does not import torch")
             self.imports.add(package)
         return cst.parse_expression(alias + dotted[len(package) :])
 

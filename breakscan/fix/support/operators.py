@@ -182,7 +182,10 @@ def cuts_gradient(context: RewriteContext, node: cst.BaseExpression) -> bool:
     if not isinstance(node, cst.Call) or any(m.matches(arg, _MAY_REQUIRE_GRADIENT) for arg in node.args):
         return False
     known = operator_of(context, node)
-    return known is not None and known.gradient is Gradient.NONE
+    if known is None or known.gradient is Gradient.NONE:
+        return known is not None
+    # The methods of what has no gradient have none, as in `loss.detach().mean()`.
+    return not node.args and isinstance(node.func, cst.Attribute) and cuts_gradient(context, node.func.value)
 
 
 def forms_of(context: RewriteContext, node: cst.Call) -> frozenset[str]:
