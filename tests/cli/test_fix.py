@@ -98,7 +98,7 @@ REFUSED = """import torch
 class Net(torch.nn.Module):
     def forward(self, x: torch.Tensor, given):
         if x.sum() > 0:
-            x = torch.log(x.sum())
+            x = torch.log(x)
         print(torch.randn(3))
         n = x.sum().item()
         if n > 3:

@@ -8,7 +8,7 @@ COMMANDS = [value for value in vars(formats).values() if isinstance(value, forma
 
 
 def test_every_format_of_the_registry_can_be_imported() -> None:
-    assert len(COMMANDS) == 11
+    assert len(COMMANDS) == 12
     for command in COMMANDS:
         for name in (*command.writers.values(), *filter(None, [command.producer])):
             assert callable(formats.load(name))
