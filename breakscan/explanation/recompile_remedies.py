@@ -241,7 +241,8 @@ def _of_objects(first: Recompile, change: ValueChange, number: int | None, *, is
     if is_past:
         names.append("recompile_limit")
     if change.kind in _OF_OBJECTS and any(map(_LITERAL.fullmatch, change.values)):
-        names.append("hoist")
+        # A text picks something, which need not be compiled for each.
+        names.insert(0 if change.values[0].startswith("'") else len(names), "hoist")
     if not is_past:
         names.append("own-version")
     facts = {**_facts(first, change), "container": first.container}
