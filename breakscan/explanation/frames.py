@@ -203,6 +203,10 @@ def _fate(ending: Ending, keys: BreakSites, sites: Mapping[Key, BreakSite], cont
         reason = f"while Dynamo traced {where}:{innermost.line}, this was raised: {error}"
         return replace(fate, reason=reason, quoted=error, helps="run-outside")
     is_dynamos = frame.error == AssertionError.__name__ and frame.compilers and stack
+    at = (innermost.path, innermost.line, innermost.column, innermost.end_column)
+    if is_dynamos and context.sources.form(*at) in ("assert", "assert-message"):
+        # With torch 2.11, Dynamo itself raises what a failing assert of the program raises.
+        return replace(fate, reason=_error_of(frame), only_compiled=False)
     return replace(fate, reason=_error_of(frame), helps="run-outside" if is_dynamos else None)
 
 
