@@ -7,6 +7,7 @@ work that changes nothing.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import libcst as cst
@@ -144,6 +145,8 @@ def _refuse_other_work(context: RewriteContext, branch: cst.If, mask: cst.BaseEx
     """Declines unless what follows in the block changes only what the mask selects."""
     body, position = context.siblings(branch)
     rest = [one for one in body[position + 1 :] if not m.matches(one, _RETURN)]
+    if any(_called_with(context, one)[0] == "all" for one in operands(branch.test)):
+        rest = [one for one in rest if not _keeps_all(context, one, mask)]
     if not all(_only_there(context, one, [mask], rest) for one in rest):
         raise OtherForm("what follows may change something where the mask selects nothing")
 
@@ -158,10 +161,24 @@ def _refuse_other_result(context: RewriteContext, branch: cst.If, left: cst.Retu
     same = end.value if isinstance(end, cst.Return) else None
     sides = same.args if isinstance(same, cst.Call) and called(context, same)[0] == "torch.where" else ()
     texts = [context.plain(one) for one in (same, *(arg.value for arg in sides)) if one is not None]
-    if left.value is None or context.plain(left.value) not in texts:
+    if left.value is None or (context.plain(left.value) not in texts and not _is_same(context, left.value, same, mask)):
         raise OtherForm("what follows may return something else")
     if not sides:
         _refuse_other_work(context, branch, mask)
+
+
+def _is_same(context: RewriteContext, one: cst.BaseExpression, other: object, mask: cst.BaseExpression) -> bool:
+    """True if two tuples hold the same, but for None in place of the mask."""
+    if not isinstance(one, cst.Tuple) or not isinstance(other, cst.Tuple) or len(one.elements) != len(other.elements):
+        return False
+    sides = zip(*([context.plain(part.value) for part in side.elements] for side in (one, other)), strict=True)
+    return all(left == right or (left, right) == ("None", context.plain(mask)) for left, right in sides)
+
+
+def _keeps_all(context: RewriteContext, statement: cst.BaseStatement, mask: cst.BaseExpression) -> bool:
+    """True for ``x = x.where(mask, ...)``, with which nothing changes where the mask selects all."""
+    text = context.plain(statement.body[0]) if isinstance(statement, cst.SimpleStatementLine) else ""
+    return re.match(rf"(\w+) = \1\.where\({re.escape(context.plain(mask))}, ", text) is not None
 
 
 def _only_there(
