@@ -482,11 +482,7 @@ def outcomes(text: str, seed: int, compiling: bool) -> list[Any]:
         made.append(repr(next(names["NUMBERS"], None)))
     except Exception:
         made.append("running")
-    # A stack that is logged has numbers of lines.
-    printed = (
-        re.sub(r"0x[0-9a-f]+|, line \d+", "", out.getvalue()),
-        [re.sub("0x[0-9a-f]+", "0x", one) for one in records],
-    )
+    printed = shown(out.getvalue()), list(map(shown, records))
     return [made, None if compiling else (printed, describe(names["SAID"], torch, {}, 0))]
 
 
@@ -526,8 +522,13 @@ def describe(value: Any, torch: Any, places: dict[int, int], depth: int) -> Any:
     if isinstance(value, dict):
         return [(str(key), describe(one, torch, places, depth + 1)) for key, one in value.items()]
     if isinstance(value, int | float | bool | str | bytes | complex | None):
-        return (type(value).__name__, re.sub("0x[0-9a-f]+", "0x", repr(value)))
-    return re.sub(r"0x[0-9a-f]+", "0x", f"{type(value).__name__}")
+        return (type(value).__name__, shown(repr(value)))
+    return shown(type(value).__name__)
+
+
+def shown(text: str) -> str:
+    """A text without addresses, and without the numbers of lines of a stack that is logged."""
+    return re.sub(r"0x[0-9a-f]+|, line \d+", "", text)
 
 
 def in_a_process(text: str, seed: int, compiling: bool, seconds: int = 20) -> Any:
