@@ -482,7 +482,7 @@ def outcomes(text: str, seed: int, compiling: bool) -> list[Any]:
         made.append(repr(next(names["NUMBERS"], None)))
     except Exception:
         made.append("running")
-    printed = shown(out.getvalue()), list(map(shown, records))
+    printed = masked(out.getvalue()), list(map(masked, records))
     return [made, None if compiling else (printed, describe(names["SAID"], torch, {}, 0))]
 
 
@@ -522,11 +522,11 @@ def describe(value: Any, torch: Any, places: dict[int, int], depth: int) -> Any:
     if isinstance(value, dict):
         return [(str(key), describe(one, torch, places, depth + 1)) for key, one in value.items()]
     if isinstance(value, int | float | bool | str | bytes | complex | None):
-        return (type(value).__name__, shown(repr(value)))
-    return shown(type(value).__name__)
+        return (type(value).__name__, masked(repr(value)))
+    return masked(type(value).__name__)
 
 
-def shown(text: str) -> str:
+def masked(text: str) -> str:
     """A text without addresses, and without the numbers of lines of a stack that is logged."""
     return re.sub(r"0x[0-9a-f]+|, line \d+", "", text)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from breakscan.check.pipeline.check import check_paths
 from breakscan.fix.planner import WantedRewrites, place_of
 from breakscan.fix.repair import repair_found
-from breakscan.fix.result import Refused, Repair
+from breakscan.fix.result import Refused, Repair, assumes
 from breakscan.model.findings import CheckResult, Finding, Site
 from breakscan.prove.protocol import CONFIGURATIONS
 from breakscan.prove.worker import Candidate
@@ -129,10 +129,16 @@ def _setting(word: str) -> tuple[str, object]:
         return f"{room}.{name}", text.strip()
 
 
+FROZEN = "no weight is changed after the first compiled call"
+"""The assumption of constant weights in compiled code, which the calls up to a change of them do not show."""
+_FREEZING = "inductor.freezing"
+
+
 def of_settings(words: Sequence[str]) -> Candidate:
     """Settings ``key=value`` as one change, by whole names (``dynamo.recompile_limit``).  Raises ChangeError."""
     settings = dict(map(_setting, words))
-    return Candidate(", ".join(f"{key}={value!r}" for key, value in settings.items()), settings=settings)
+    label = ", ".join(f"{key}={value!r}" for key, value in settings.items())
+    return Candidate(label, settings=settings, differences=(assumes(FROZEN),) if settings.get(_FREEZING) else ())
 
 
 def diff_of(candidate: Candidate, shown: Mapping[str, str]) -> str:

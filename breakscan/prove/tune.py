@@ -730,8 +730,10 @@ class _Tune:
             self.notes.append("the values at the end were compared in runs in which Inductor compiles nothing")
         if made.edits and Evidence.CALLS not in compared:
             held.append("the edits were not proved by the compiled calls")
-        assumes = [one.difference for one in made.edits if one.difference]
-        assumes += [line for one in made.changes for line in one.assumes]
+        assumes = [line for one in made.changes for line in one.assumes]
+        if assumes and Evidence.RUN not in compared:
+            held.append("what it assumes may differ in calls that were not compared")
+        assumes = [*(one.difference for one in made.edits if one.difference), *assumes]
         shown = {path: display_path(path, os.getcwd()) for path in made.texts}
         gained: list[Trial] = []
         for one in reversed(self.tried):

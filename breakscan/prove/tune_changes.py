@@ -25,6 +25,7 @@ from breakscan.model.words import short_path
 from breakscan.prove.compile_calls import CallKey, CompileCall, Form, TextEdit, UserFile, is_simple, with_option, writer
 from breakscan.prove.proof import Goal, ProgramChange, Texts
 from breakscan.prove.protocol import ModulePart, RunReport
+from breakscan.prove.rewrites import FROZEN
 
 _CAPTURES = {"BRK2": "capture_scalar_outputs", "BRK3": "capture_dynamic_output_shape_ops"}
 """By families of rules: tried also where Python seems to need the value."""
@@ -388,7 +389,6 @@ _SIZES = {ChangeKind.SIZE, ChangeKind.BRANCH_ON_SIZE, ChangeKind.EQUAL_SIZES}
 _LIMIT = "64"
 """The versions of a function that are allowed where their number is not known."""
 _INDUCTOR = "torch._inductor.config"
-_FROZEN = "no weight is changed after the first compiled call"
 _REUSED = "the result of a compiled call is read, or copied, before the next call"
 Changes = Callable[[TunedProgram], Iterator[ProgramChange]]
 """A kind of changes."""
@@ -731,7 +731,7 @@ def _of_modes(program: TunedProgram) -> Iterator[ProgramChange]:
         yield _in_mode(program, mode)
     if compiles and not program.report.backward:
         setting = Setting(_INDUCTOR, "freezing", "True")
-        yield _with_settings(program, [setting], RemedyKind.SETTING, assumes=(_FROZEN,))
+        yield _with_settings(program, [setting], RemedyKind.SETTING, assumes=(FROZEN,))
 
 
 def _in_mode(program: TunedProgram, mode: str) -> ProgramChange:

@@ -240,8 +240,9 @@ _NOT_REPORTING = ("etLevel", "Handler", "Filter", "EnabledFor", "EffectiveLevel"
 
 
 def is_line_or_record(context: RewriteContext, node: cst.CSTNode) -> bool:
-    """True if an expression is a call that prints to the console or makes a log record."""
-    if not isinstance(node, cst.Call) or any(m.matches(arg, m.Arg(keyword=m.Name("file"))) for arg in node.args):
+    """True if an expression is a call that prints to the console or makes a log record, without the stack."""
+    others = m.Arg(keyword=m.Name("file") | m.Name("stack_info"))
+    if not isinstance(node, cst.Call) or any(m.matches(arg, others) for arg in node.args):
         return False
     function, _ = called(context, node)
     return is_reporting(context, node) and (function or "").startswith(("builtins.print", "sys.std", "logging."))
