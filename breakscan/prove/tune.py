@@ -70,6 +70,7 @@ AS_MUCH = 0.8
 FOR_EAGER = 1.2
 """The ratio from which on it is better not to compile at all: more steps would make up for a smaller one."""
 NOTHING_COMPILED = "nothing is compiled with it"
+LEFT_EAGER = "it leaves compiled code eager, and is not clearly faster"
 SAME = 0.1
 """The times of the tolerance of an operation that values may be apart which the same operations compute."""
 FAR = 500.0
@@ -563,9 +564,11 @@ class _Tune:
         return not is_less and (is_exact or one.problems < other.problems)
 
     def _compiles_less(self, one: _Made) -> bool:
-        """Return whether a change of the region leaves code eager that is compiled in the program as it is."""
+        """Return whether a change of the region leaves code eager that is compiled in the program as it is, where it does not
+        leave fewer functions that run eager as a whole."""
         is_region = any(change.kind is RemedyKind.REGION for change in one.changes)
-        return is_region and one.run.lines < AS_MUCH * self.base.lines
+        is_less = is_region and one.run.lines < AS_MUCH * self.base.lines
+        return is_less and one.problems[0] >= _Made(self.base).problems[0]
 
     def _interval(self, one: _Made) -> tuple[float, float]:
         """The least and the greatest ratio that a single run allows: any, if a single step was timed."""
@@ -582,6 +585,8 @@ class _Tune:
         than, (low, high) = " than the patch" if len(self.best) else "", self._interval(made)
         if self._compiles_nothing(made):
             return NOTHING_COMPILED
+        if self._has_fewer(made, self.best) and self._compiles_less(made):
+            return f"{LEFT_EAGER}{than}"
         if high > measure.WIDE * low:
             return f"not shown to be faster{than}: too few steps, or too noisy"
         return f"{1 / speed:.2f}× slower{than}" if speed < 1 / NOISE else f"no faster{than}"
@@ -645,6 +650,7 @@ class _Tune:
             return None
         is_unclear = turns.ratio is not None and not turns.is_faster and measure.is_unclear(turns.ratio, turns.same)
         reason = "slower" if is_slower else "too noisy to say" if is_unclear else "no faster"
+        reason = LEFT_EAGER if self._has_fewer(made, self.chosen) and self._compiles_less(made) else reason
         return TrialVerdict.NO_GAIN, f"{reason} where it is timed in turns"
 
     def _in_turns(self, made: _Made) -> _Turns | None:
