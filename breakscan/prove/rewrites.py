@@ -129,7 +129,7 @@ def _setting(word: str) -> tuple[str, object]:
         return f"{room}.{name}", text.strip()
 
 
-FROZEN = "no weight is changed after the first compiled call"
+FROZEN = "no weight may change after the first compiled call"
 """The assumption of constant weights in compiled code, which the calls up to a change of them do not show."""
 _FREEZING = "inductor.freezing"
 

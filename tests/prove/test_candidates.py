@@ -175,6 +175,9 @@ def test_settings_are_read() -> None:
         "inductor.cpp.threads": 1,
         "dynamo.x": "a b",
     }
+    # The calls do not show what freezing assumes.
+    assert of_settings(["torch._inductor.config.freezing=True"]).difference
+    assert not of_settings(["inductor.freezing=False"]).difference
     for word in ("x", "=1", "a b=1"):
         with pytest.raises(ChangeError, match="is not of the form key=value"):
             of_settings([word])
