@@ -162,7 +162,7 @@ class _Turns:
         return self.ratio is not None and measure.is_faster(self.ratio, self.same)
 
     def is_slower(self, than: float = 1.0) -> bool:
-        """Return whether all of the interval is below the ratio of another program, or the median far below it."""
+        """Return True if all of the interval is below the ratio of another program, or the median far below it."""
         if self.ratio is None:
             return False
         is_clear = not self.ratio.disturbed and self.ratio.high < than / measure.LEAST
@@ -339,7 +339,7 @@ class _Tune:
         return sorted(found, key=self._order)
 
     def _order(self, made: _Made) -> tuple[bool, tuple[int, int, int]]:
-        """The order of trials: the fewest problems first, and last what only leaves code eager that has them."""
+        """The order of programs: those with fewer problems first, but last what only leaves their code eager."""
         return self._compiles_less(made), made.problems
 
     def _options(
@@ -542,8 +542,8 @@ class _Tune:
         return own / its
 
     def _is_better(self, one: _Made, other: _Made) -> bool:
-        """Return whether a single run of each lets one be better: faster by more than runs vary, or no slower by more
-        than runs in turns have to decide."""
+        """Return True if one is better by a single run of each: faster by more than runs vary, or fewer problems and no
+        slower than runs in turns have to decide."""
         low, high = self._interval(one)
         is_faster = low > self._interval(other)[1] and one.ratio > NOISE * other.ratio
         return self._gains(one, other, is_faster, high < other.ratio / SLOWER, one.ratio / other.ratio)
@@ -564,8 +564,8 @@ class _Tune:
         return not is_less and (is_exact or one.problems < other.problems)
 
     def _compiles_less(self, one: _Made) -> bool:
-        """Return whether a change of the region leaves code eager that is compiled in the program as it is, where it does not
-        leave fewer functions that run eager as a whole."""
+        """Return True if a change of the region leaves code eager that is compiled in the program as it is, and no
+        fewer functions that run eager as a whole."""
         is_region = any(change.kind is RemedyKind.REGION for change in one.changes)
         is_less = is_region and one.run.lines < AS_MUCH * self.base.lines
         return is_less and one.problems[0] >= _Made(self.base).problems[0]

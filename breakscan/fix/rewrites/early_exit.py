@@ -7,7 +7,6 @@ work that changes nothing.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 import libcst as cst
@@ -177,8 +176,11 @@ def _is_same(context: RewriteContext, one: cst.BaseExpression, other: object, ma
 
 def _keeps_all(context: RewriteContext, statement: cst.BaseStatement, mask: cst.BaseExpression) -> bool:
     """True for ``x = x.where(mask, ...)``, with which nothing changes where the mask selects all."""
-    text = context.plain(statement.body[0]) if isinstance(statement, cst.SimpleStatementLine) else ""
-    return re.match(rf"(\w+) = \1\.where\({re.escape(context.plain(mask))}, ", text) is not None
+    small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
+    if not isinstance(small, cst.Assign) or not isinstance(value := small.value, cst.Call) or not value.args:
+        return False
+    name = context.plain(small.targets[0].target)
+    return context.plain(value.func) == f"{name}.where" and context.plain(value.args[0].value) == context.plain(mask)
 
 
 def _only_there(
