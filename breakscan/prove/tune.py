@@ -564,11 +564,12 @@ class _Tune:
         return not is_less and (is_exact or one.problems < other.problems)
 
     def _compiles_less(self, one: _Made) -> bool:
-        """Return True if a change of the region leaves code eager that is compiled in the program as it is, and no
-        fewer functions that run eager as a whole."""
+        """Return True if a change of the region leaves code eager that is compiled in the program as it is, and saves
+        nothing but breaks."""
         is_region = any(change.kind is RemedyKind.REGION for change in one.changes)
-        is_less = is_region and one.run.lines < AS_MUCH * self.base.lines
-        return is_less and one.problems[0] >= _Made(self.base).problems[0]
+        its, was = one.run.figures(None), self.base.figures(None)
+        saves_others = its.eager_functions < was.eager_functions or its.recompiles < was.recompiles
+        return is_region and not saves_others and one.run.lines < AS_MUCH * self.base.lines
 
     def _interval(self, one: _Made) -> tuple[float, float]:
         """The least and the greatest ratio that a single run allows: any, if a single step was timed."""
