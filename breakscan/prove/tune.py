@@ -550,12 +550,14 @@ class _Tune:
 
     def _gains(self, one: _Made, other: _Made, is_faster: bool, is_slower: bool, times: float) -> bool:
         """The rule by which a program is better than another: its steps are faster, by more where it has more
-        problems, or it has fewer problems, compiles as much and its steps are not clearly slower."""
+        problems, or it has fewer problems, compiles as much and its steps are not clearly slower, or it is exact."""
         if self._compiles_nothing(one):
             return False
         if is_faster and (one.problems <= other.problems or times > 2 * NOISE - 1):
             return True
-        return not is_slower and self._has_fewer(one, other) and not self._compiles_less(one)
+        # Other results than those of eager are worse than slower steps.
+        is_exact = one.exact and not other.exact
+        return is_exact or (not is_slower and self._has_fewer(one, other) and not self._compiles_less(one))
 
     def _has_fewer(self, one: _Made, other: _Made) -> bool:
         """Fewer problems, or the results of eager where only those of the other differ."""
