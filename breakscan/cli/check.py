@@ -7,7 +7,7 @@ import os
 import sys
 import time
 import tokenize
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -42,6 +42,7 @@ from breakscan.cli.selection import (
 from breakscan.model.findings import CheckResult, Finding, Severity, SourceError
 from breakscan.model.words import counted
 from breakscan.report.check import CheckReport, region_lines, summary_line
+from breakscan.report.findings import versions_words
 from breakscan.report.formats import CHECK
 from breakscan.report.printable import visible
 from breakscan.report.sources import cells_in
@@ -120,6 +121,7 @@ def _option(name: str) -> str:
 
 _ABOUT_FILES = ("recordings", "diff", "add_ignore", "warn_unused_ignores")
 _EXCLUSIVE = (("baseline", "diff"), ("exit_zero", "fail_on"))
+_OF_ONE_TARGET = ("recordings", "diff", "baseline", "add_ignore", "warn_unused_ignores", "fail_on", "show_regions")
 
 
 @click.command(cls=SectionedCommand)
@@ -151,6 +153,10 @@ def check(
     own.require_sense(ctx, stdin is not None)
     started = time.perf_counter()
     where = [stdin] if stdin is not None else list(paths or (".",))
+    if selection.target_torch is not None and "," in selection.target_torch:
+        if stdin is not None or format_ != "full" or any(map(ctx.params.get, _OF_ONE_TARGET)):
+            raise click.UsageError("--target-torch A,B lists what changes in files, and cannot be combined with these")
+        ctx.exit(_compare_targets(where, selection, own, output))
     settings = selection.settings()
     named = settings_at(where, settings)
     fails = _failing(own.fail_on, library_of(named))
@@ -214,6 +220,52 @@ def check(
         # Findings that --baseline-add allows from now on are no failure.
         failed = allowed.status(compared, checked, unchecked, fails) != 0
     ctx.exit(2 if unchecked else int(bool(failed or result.errors or unused) and not own.exit_zero))
+
+
+def _compare_targets(where: Sequence[str], selection: Selection, own: _Options, output: Path | None) -> int:
+    """Prints the findings that come, go or have another verdict from one version of torch to another, and returns the
+    exit status: 1 if one comes or is more severe.  Raises UsageError."""
+    versions = [one.strip() for one in (selection.target_torch or "").split(",")]
+    if len(versions) != 2:
+        raise click.UsageError("--target-torch takes one version, or two that are compared: 2.13,2.15")
+    results: list[CheckResult] = []
+    for version in versions:
+        asked = replace(selection, target_torch=version)
+        settings = asked.settings()
+        discovery = discover(where, settings, force_exclude=selection.force_exclude)
+        nothing = CheckResult((), (), 0, 0, check_targets(settings_at(where, settings)))
+        results.append(_check_files(where, discovery, settings, nothing, asked, own.quiet, True))
+    first, second = ({(one.site, one.rule, one.mode): one for one in result.findings} for result in results)
+    lines, counts, fails = [], Counter[str](), False
+    for key in sorted({*first, *second}, key=lambda key: (key[0].path, key[0].line, key[0].column, key[1], key[2])):
+        before, after = first.get(key), second.get(key)
+        one = after or before
+        verdicts = {f.verdict for f in (before, after) if f is not None}
+        if one is None or (before and after and (len(verdicts) == 1 or None in verdicts)):
+            continue  # the same, or not measured on one of them
+        change = "new" if before is None else "gone" if after is None else "changed"
+        counts[change] += 1
+        fails |= after is not None and (before is None or _worse(before, after))
+        was, now = map(_standing, (before, after))
+        lines.append(f"{one.site.path}:{one.site.line}:{one.site.column}: {was} → {now}  {one.rule} {one.message}")
+    total = ", ".join(f"{counts[change]} {change}" for change in ("new", "gone", "changed") if counts[change])
+    names = " → ".join(versions_words(result.targets) for result in results)
+    lines.append(f"torch {names}: {total or 'nothing changes'} in {counted(results[1].files, 'file')}")
+    errors = results[1].errors
+    lines += [f"{error.path}:{error.line}:{error.column}: not checked: {error.message}" for error in errors]
+    with report_stream(output) as stream:
+        stream.writelines(f"{visible(line)}\n" for line in lines)
+    return 2 if any(not error.syntax for error in errors) else int((fails or bool(errors)) and not own.exit_zero)
+
+
+def _standing(finding: Finding | None) -> str:
+    if finding is None:
+        return "no finding"
+    return f"{finding.severity.value} ({finding.verdict.value if finding.verdict else 'not measured'})"
+
+
+def _worse(before: Finding, after: Finding) -> bool:
+    return _SEVERITIES.index(after.severity) > _SEVERITIES.index(before.severity)
 
 
 def _failing(asked: tuple[str, ...] | None, library: Library) -> Callable[[Finding], bool]:

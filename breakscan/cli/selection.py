@@ -47,7 +47,7 @@ class Selection:
         "--target-torch",
         section=CHECKED,
         metavar="VERSION",
-        help="The torch version to check for.  [the installed one]",
+        help="The torch version to check for; two (2.13,2.15) list what changes between them.  [the installed one]",
     )
     target: str | None = option(
         "--target", section=CHECKED, type=click.Choice(WAYS), help="How the code is compiled.  [compile]"

@@ -78,6 +78,11 @@ def test_nested_graph_breaks_have_verdicts_of_their_own(check: Callable[..., Che
     assert verdicts == [Verdict.SPLITS, Verdict.RAISES, Verdict.RAISES]
     (finding,) = check(CALLED, target_torch="2.13+nested").findings
     assert NESTED not in finding.remedies
+    patched = "with torch._dynamo.config.patch(nested_graph_breaks={}):\n    pass\n"
+    (finding,) = check(patched.format(True) + hooked).findings
+    assert finding.verdict is Verdict.RAISES
+    (finding,) = check(patched.format(False) + hooked, target_torch="2.13+nested").findings
+    assert finding.verdict is Verdict.SPLITS
 
 
 def test_an_exit_that_only_saves_work_has_an_edit(check: Callable[..., CheckResult]) -> None:

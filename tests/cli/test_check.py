@@ -177,6 +177,16 @@ class TestConfiguration:
         assert data["target"] == {"torch": "2.13", "fullgraph": True, "mode": "fullgraph"}
         assert ", fullgraph=True" in breakscan("check", "--fullgraph").out
 
+    def test_two_targets_list_what_changes(self, breakscan: Run, folder: Path) -> None:
+        listing = "import torch\n\n\n@torch.compile\ndef f(x):\n    return x.sin() * len(dir(x))\n"
+        (folder / "listing.py").write_text(listing, encoding="utf-8")
+        done = breakscan("check", "--target-torch", "2.14,2.13", "listing.py", "model.py")
+        first, last = done.out.splitlines()
+        assert done.status == 1
+        assert first.startswith("listing.py:6:26: no finding → warning (splits)  BRK504 ")
+        assert last == "torch 2.14 → 2.13: 1 new in 2 files"
+        assert breakscan("check", "--target-torch", "2.13,2.14", ".").status == 0
+
 
 @pytest.mark.process
 class TestStandardInput:
@@ -225,6 +235,8 @@ class TestStandardInput:
         (["--select", ","], "needs at least one word"),
         (["--select", "BRK190"], "--select: no rule is called 'BRK190'"),
         (["--target-torch", "new"], "--target-torch: must be a torch version"),
+        (["--target-torch", "2.11,2.12,2.13"], "--target-torch takes one version, or two that are compared"),
+        (["--target-torch", "2.11,2.12", "--show-regions"], "--target-torch A,B lists what changes in files"),
         (["--config", "gone.toml"], "gone.toml:1: cannot be read"),
         (["--slect", "ALL"], "No such option"),
         (["model.py", "--output", "no/such/folder/x.txt"], "cannot write no/such/folder/x.txt: No such file"),

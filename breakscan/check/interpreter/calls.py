@@ -130,6 +130,7 @@ def emit_super_slot(frame: Frame, node: ast.Call) -> None:
 
 
 TYPED_DICT = "typing.TypedDict"
+_VALIDATES = frozenset({"pydantic.BaseModel", "pydantic.RootModel", "pydantic.dataclasses.dataclass"})
 _BASES = frozenset({TYPED_DICT, "typing_extensions.TypedDict"})
 
 
@@ -204,6 +205,8 @@ def _function(
 
 def _construct_own(frame: Frame, node: ast.Call, owner: ClassInfo, sure: av.Sure, arguments: av.Arguments) -> av.Value:
     emit_project_call(frame, node, owner, arguments)
+    if not _VALIDATES.isdisjoint((*frame.program.project.outside_bases(owner), *owner.decorators)):
+        frame.emit(EventKind.CALL, node, callee="pydantic.BaseModel", sure=sure)
     if has_optional_keys(frame.program.project, owner):
         frame.emit(EventKind.CALL, node, form="optional-keys", callee=TYPED_DICT, sure=sure)
     made = replace(av.instance_of(owner), sure=sure)

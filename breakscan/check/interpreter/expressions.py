@@ -47,6 +47,10 @@ def _kind(frame: Frame, value: av.Value) -> str | None:
     return next((name for name in names if name in RECURRENT_MODULES), None)
 
 
+_GENERIC = frozenset(
+    "list dict set frozenset tuple collections.OrderedDict collections.defaultdict collections.deque "
+    "collections.Counter".split()
+)
 _COMPUTED = (av.Tensor, av.TensorNumber, av.ArrayNumber)
 _READS = frozenset({ast.Name, ast.Attribute, ast.Subscript})
 
@@ -175,6 +179,11 @@ def _named(frame: Frame, node: ast.NamedExpr) -> av.Value:
 
 def _call(frame: Frame, node: ast.Call) -> av.Value:
     callee = evaluate(frame, node.func)
+    if isinstance(node.func, ast.Subscript) and not isinstance(node.func.slice, ast.Constant):
+        made = evaluate(frame, node.func.value)
+        if isinstance(made, av.Class) or (isinstance(made, av.Namespace) and made.name in _GENERIC):
+            frame.emit(EventKind.CALL, node, callee="types.GenericAlias", sure=made.sure)
+            callee = made
     positional: list[av.Value] = []
     spread = False
     for argument in node.args:

@@ -16,14 +16,19 @@ from breakscan.rulebook.torch_facts.table import DTYPE_CLASS, TorchApi
 
 @dataclass(slots=True)
 class DynamoConfig:
-    """``flags`` are settings that are switched on, ``ignored_callees`` functions that Dynamo leaves out of graphs."""
+    """``flags`` are settings that are switched on, ``off`` those that are switched off, ``ignored_callees`` functions
+    that Dynamo leaves out of graphs."""
 
     flags: set[str] = field(default_factory=set)
+    off: set[str] = field(default_factory=set)
     ignored_callees: set[str] = field(default_factory=set)
 
     def read_call(self, index: ModuleIndex, call: ast.Call) -> None:
-        """Reads ``torch._dynamo.config.ignore_logging_functions.add(print)`` and similar calls."""
+        """Reads ``torch._dynamo.config.patch(...)``, ``….ignore_logging_functions.add(print)`` and similar calls."""
         name = index.dotted(call.func) or ""
+        if name == "torch._dynamo.config.patch":
+            for keyword in call.keywords:
+                self._read(keyword.arg or "", keyword.value)
         if name.startswith("torch._dynamo.config.") and name.endswith("_logging_functions.add") and call.args:
             self.ignored_callees.add(index.dotted(call.args[0]) or "")
 
@@ -31,9 +36,12 @@ class DynamoConfig:
         """Reads ``torch._dynamo.config.capture_scalar_outputs = True`` and similar assignments."""
         for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
             name = index.dotted(target) or ""
-            on = isinstance(node.value, ast.Constant) and node.value.value is True
-            if on and name.startswith("torch._dynamo.config."):
-                self.flags.add(name.rsplit(".", 1)[-1])
+            if name.startswith("torch._dynamo.config."):
+                self._read(name.rsplit(".", 1)[-1], node.value)
+
+    def _read(self, name: str, value: ast.expr | None) -> None:
+        if isinstance(value, ast.Constant) and isinstance(value.value, bool):
+            (self.flags if value.value else self.off).add(name)
 
 
 Store = tuple[ClassInfo, str, av.Value]

@@ -94,6 +94,7 @@ class Setups:
                 attributes.store(owner, name, value)
         setup: Setup = known.answer
         self._reading.flags |= setup.config.flags
+        self._reading.off |= setup.config.off
         self._reading.ignored_callees |= setup.config.ignored_callees
         return setup
 

@@ -249,7 +249,10 @@ class FileChecker:
             for node in walk(index.tree):  # also in functions such as main
                 if isinstance(node, ast.Assign):
                     program.config.read_assignment(index, node)
-        flags = frozenset(program.config.flags | ({NESTED} if self.target.ledger.endswith(NESTED_TARGET) else set()))
+                elif isinstance(node, ast.Call):
+                    program.config.read_call(index, node)
+        asked = {NESTED} if self.target.ledger.endswith(NESTED_TARGET) else set()
+        flags = frozenset(program.config.flags | (asked - program.config.off))
         ledger = load_ledger(self.api.version + (NESTED_TARGET if NESTED in flags else ""))
         judge = Judge(rules, ledger, mode, self.target.torch, self.settings.regions == "all")
         for info, state in compiled.items():
