@@ -106,9 +106,7 @@ def verdict_sentence(finding: Finding) -> str | None:
         return f"torch {torch} cannot resume after it and runs the rest of the function eagerly, as plain Python."
     if finding.verdict is Verdict.RAISES and finding.kind is not Kind.MISUSE:
         return f"torch {torch} raises an error here when it compiles; plain Python does not."
-    if finding.verdict is Verdict.UNUSED:
-        return "Nothing is ever compiled."
-    return None
+    return "Nothing is ever compiled." if finding.verdict is Verdict.UNUSED else None
 
 
 _ASSUMED = {Assumption.FORWARD: "nn.Module.forward", Assumption.FUNCTION: "any function"}

@@ -32,10 +32,7 @@ DIAGNOSTIC_FORMATS = {
     "gitlab": "ci_formats:write_gitlab",
 }
 """Formats of ``check``, ``explain`` and ``report``, written from diagnostics."""
-PAGE_FORMATS = {
-    "terminal": "measured_page:write_page_terminal",
-    "markdown": "measured_page:write_page_markdown",
-}
+PAGE_FORMATS = {"terminal": "measured_page:write_page_terminal", "markdown": "measured_page:write_page_markdown"}
 """Formats of ``verify``, ``bench``, ``tune`` and comparisons, written from a page."""
 
 FOR_LOGS = ("terminal", "github")
@@ -60,11 +57,7 @@ class Formats(Generic[Report]):
     @property
     def names(self) -> tuple[str, ...]:
         """The names, as choices of ``--format``; the first is the default."""
-        return (
-            *(PAGE_FORMATS if self.page else ()),
-            *self.writers,
-            *(DIAGNOSTIC_FORMATS if self.producer else ()),
-        )
+        return (*(PAGE_FORMATS if self.page else ()), *self.writers, *(DIAGNOSTIC_FORMATS if self.producer else ()))
 
     def write(self, name: str, report: Report, stream: TextIO) -> None:
         """Writes the report in the format of this name."""

@@ -150,13 +150,7 @@ def rule_object(rule: Rule, ledgers: Sequence[Ledger]) -> dict[str, Any]:
         **picked(rule, "name kind severity summary why instead gb rewrites"),
         "family": FAMILIES[rule.family],
         "verdicts": [
-            {
-                "torch": ledger.torch,
-                "example": label,
-                "mode": mode,
-                "place": place,
-                **picked(ruling, "verdict gb"),
-            }
+            {"torch": ledger.torch, "example": label, "mode": mode, "place": place, **picked(ruling, "verdict gb")}
             for ledger in ledgers
             for label, example in ledger.examples.get(rule.id, {}).items()
             for (mode, place), ruling in example.rulings.items()

@@ -182,6 +182,4 @@ def is_settings_file(path: Path) -> bool:
 
 def usable_cores() -> int:
     """Those that the process may run on; all of the machine where the system does not report them (macOS, Windows)."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -45,8 +45,10 @@ class SourceFiles:
         self._kept: dict[str, str] = {}
         self._known: dict[str, dict[int, str]] = {}
         self._found: dict[str, str | None] = {}
-        self._not_read: dict[str, NotRead] = {}
-        self._read: dict[str, str] = {}
+        self.not_read: dict[str, NotRead] = {}
+        """The requested paths that are not shown, with the reason."""
+        self.read: dict[str, str] = {}
+        """The texts that were read from files so far, by absolute path."""
 
     @classmethod
     def trusted(cls) -> SourceFiles:
@@ -58,16 +60,6 @@ class SourceFiles:
     @property
     def is_trusted(self) -> bool:
         return self._folders is None
-
-    @property
-    def not_read(self) -> Mapping[str, NotRead]:
-        """The requested paths that are not shown, with the reason."""
-        return self._not_read
-
-    @property
-    def read(self) -> Mapping[str, str]:
-        """The texts that were read from files so far, by absolute path."""
-        return self._read
 
     def keep(self, path: str, text: str) -> None:
         """Gives the text of a path, which is not opened then."""
@@ -97,7 +89,7 @@ class SourceFiles:
     def is_current(self, path: str) -> bool:
         """True if the file may be opened and is still the one that ran."""
         text = self.text(path)
-        return text is not None and (self._absolute(path) in self._read or self._on_disk(path) == text)
+        return text is not None and (self._absolute(path) in self.read or self._on_disk(path) == text)
 
     def _find(self, path: str) -> str | None:
         absolute = self._absolute(path)
@@ -108,14 +100,14 @@ class SourceFiles:
             # For a path that it does not know yet, linecache would look for a file of that name in all of sys.path.
             if self.is_trusted and path in linecache.cache and (lines := linecache.getlines(path)):
                 return "".join(lines)
-            self._not_read[path] = text
+            self.not_read[path] = text
             return None
         lines = text.split("\n")
         known = self._known.get(absolute, {})
         if any(not 1 <= line <= len(lines) or lines[line - 1].strip() != of_run for line, of_run in known.items()):
-            self._not_read[path] = NotRead.CHANGED
+            self.not_read[path] = NotRead.CHANGED
             return None
-        self._read[absolute] = text
+        self.read[absolute] = text
         return text
 
     def _on_disk(self, path: str) -> str | NotRead:

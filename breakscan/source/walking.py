@@ -120,9 +120,7 @@ def _tests(node: ast.AST) -> list[ast.expr]:
         return [node.test]
     if isinstance(node, ast.comprehension):
         return node.ifs
-    if isinstance(node, ast.match_case) and node.guard is not None:
-        return [node.guard]
-    return []
+    return [node.guard] if isinstance(node, ast.match_case) and node.guard is not None else []
 
 
 def _deciding(test: ast.expr, operands: set[int]) -> Iterator[Tested]:

@@ -241,6 +241,22 @@ def test_a_setting_that_a_function_makes_holds(check) -> None:
     assert [len(check(text.format(value)).findings) for value in (True, False)] == [0, 1]
 
 
+def test_the_options_of_a_wrapper_are_not_compiled(check) -> None:
+    found = check("""
+        class Ranks:
+            @property
+            def buffers(self): return torch.ones(3).sum().item()
+
+        class Net(nn.Module):
+            def forward(self, x): return x.sum().item()
+
+        def train(ranks: Ranks):
+            model = torch.nn.parallel.DistributedDataParallel(Net(), broadcast_buffers=ranks.buffers)
+            return torch.compile(model)
+    """).findings
+    assert [one.function for one in found if one.rule == "BRK201"] == ["Net.forward"]
+
+
 @pytest.mark.parametrize(
     "body",
     [

@@ -27,10 +27,11 @@ def test_nothing_found_is_status_0(breakscan: Run) -> None:
 
 
 def test_regions_are_listed_with_the_calls_of_which_nothing_is_known(breakscan: Run, folder: Path) -> None:
-    (folder / "train.py").write_text(f"{PRINTS}def fit(m):\n    m.compile()\n", encoding="utf-8")
+    (folder / "train.py").write_text(f"{PRINTS}def fit(m):\n    m.compile()\n    m.head.compile()\n", encoding="utf-8")
     done = breakscan("check", "--show-regions", "train.py")
     assert done.status == 0
-    assert [line.split(" ")[:2] for line in done.out.splitlines()] == [["train.py:2:", "f"], ["train.py:7:", "unknown"]]
+    said = [line.split(" ")[:2] for line in done.out.splitlines()]
+    assert said == [["train.py:2:", "f"], ["train.py:7:", "unknown"], ["train.py:8:", "unknown"]]
 
 
 def test_compiled_code_in_other_files_and_of_libraries_is_named(breakscan: Run, folder: Path) -> None:

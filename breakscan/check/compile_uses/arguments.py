@@ -283,9 +283,7 @@ def _of_argument(survey: Survey, use: Use, changes: Changes, argument: ast.expr)
             fact = "parameter:keys" if reads_keys and treated is not Treatment.UNUSED else treated.value
             return _passed(use, argument, "growing-container", grown.id, fact)
     change = changes.of(argument)
-    if change is not None:
-        return _passed(use, argument, change.form, parameter, treated.value)
-    return None
+    return _passed(use, argument, change.form, parameter, treated.value) if change is not None else None
 
 
 def _passed(use: Use, argument: ast.expr, form: str, name: str | None, fact: str) -> Found:
@@ -315,9 +313,7 @@ def _changes_size(argument: ast.expr, changes: Changes, survey: Survey) -> bool:
         taken = {target.id for target in targets if isinstance(target, ast.Name)}
         named = any(isinstance(size, ast.Name) and size.id in taken for size in argument.args)
         return named or any(map(changes.is_number, argument.args))
-    if isinstance(argument, ast.Name):
-        return _grows_by_cat(argument.id, changes, survey)
-    return False
+    return isinstance(argument, ast.Name) and _grows_by_cat(argument.id, changes, survey)
 
 
 def _grows_by_cat(name: str, changes: Changes, survey: Survey) -> bool:

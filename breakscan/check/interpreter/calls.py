@@ -285,9 +285,7 @@ def _method(frame: Frame, node: ast.Call, owner: av.Value, dotted: str, argument
             return av.DrawnNumber(owner.sure)
         if owner.name == "re.Pattern" and f"re.{name}" in _MAKES:
             return av.Instance(name="re.Match")
-        if dotted == "torch.Generator.manual_seed":
-            return owner
-        return av.UNKNOWN
+        return owner if dotted == "torch.Generator.manual_seed" else av.UNKNOWN
     if isinstance(owner, av.Container):
         return _container_method(frame, node, owner, name, arguments)
     if isinstance(owner, av.Module):
@@ -309,9 +307,7 @@ def _method(frame: Frame, node: ast.Call, owner: av.Value, dotted: str, argument
         emit_format_fields(frame, node, owner.literal, arguments)
     if isinstance(owner, av.Constant | av.NoneValue):
         return av.CONSTANT
-    if isinstance(owner, av.TensorNumber):
-        return owner
-    return _method_of_unknown(frame, node, name, arguments)
+    return owner if isinstance(owner, av.TensorNumber) else _method_of_unknown(frame, node, name, arguments)
 
 
 def _method_of_unknown(frame: Frame, node: ast.Call, name: str, arguments: av.Arguments) -> av.Value:

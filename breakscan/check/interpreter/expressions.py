@@ -47,10 +47,7 @@ def _kind(frame: Frame, value: av.Value) -> str | None:
     return next((name for name in names if name in RECURRENT_MODULES), None)
 
 
-_GENERIC = frozenset(
-    "list dict set frozenset tuple collections.OrderedDict collections.defaultdict collections.deque "
-    "collections.Counter".split()
-)
+_GENERIC = frozenset("list dict set frozenset tuple".split())
 _COMPUTED = (av.Tensor, av.TensorNumber, av.ArrayNumber)
 _READS = frozenset({ast.Name, ast.Attribute, ast.Subscript})
 
@@ -117,9 +114,7 @@ def _display(frame: Frame, node: ast.Tuple | ast.List | ast.Set) -> av.Value:
                 elements.append(av.item_of(value))
         else:
             elements.append(evaluate(frame, element))
-    if exact or not elements:
-        return av.container(elements)
-    return av.container_of(av.join_all(elements))
+    return av.container(elements) if exact or not elements else av.container_of(av.join_all(elements))
 
 
 def _dict(frame: Frame, node: ast.Dict) -> av.Value:
@@ -181,7 +176,8 @@ def _call(frame: Frame, node: ast.Call) -> av.Value:
     callee = evaluate(frame, node.func)
     if isinstance(node.func, ast.Subscript) and not isinstance(node.func.slice, ast.Constant):
         made = evaluate(frame, node.func.value)
-        if isinstance(made, av.Class) or (isinstance(made, av.Namespace) and made.name in _GENERIC):
+        name = made.name if isinstance(made, av.Namespace) else ""
+        if isinstance(made, av.Class) or name in _GENERIC or name.startswith("collections."):
             frame.emit(EventKind.CALL, node, callee="types.GenericAlias", sure=made.sure)
             callee = made
     positional: list[av.Value] = []
@@ -259,7 +255,8 @@ def subscript(frame: Frame, node: ast.Subscript, owner: av.Value, form: str) -> 
 
 def _is_list(owner: av.Value) -> bool:
     """True if only Python numbers can be indices; a tensor also takes those that are not known yet."""
-    return isinstance(owner, av.Module) or (isinstance(owner, av.Container) and not owner.keys and not owner.mapping)
+    is_torchs = isinstance(owner, av.Module) and owner.info is None
+    return is_torchs or (isinstance(owner, av.Container) and not owner.keys and not owner.mapping)
 
 
 def entry_of(node: ast.Subscript) -> tuple[str, str] | None:
@@ -351,9 +348,7 @@ def _element(owner: av.Container, index: ast.expr) -> av.Value:
         key = index.value if isinstance(index, ast.Constant) else None
     if isinstance(key, int) and owner.elements is not None and -len(owner.elements) <= key < len(owner.elements):
         return owner.elements[key]
-    if isinstance(key, str):
-        return dict(owner.keys).get(key, owner.element or av.UNKNOWN)
-    return av.item_of(owner)
+    return dict(owner.keys).get(key, owner.element or av.UNKNOWN) if isinstance(key, str) else av.item_of(owner)
 
 
 def bind(frame: Frame, target: ast.expr, value: av.Value) -> None:

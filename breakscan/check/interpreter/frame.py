@@ -167,9 +167,7 @@ class Frame:
         return self.program.apply(self, node, callee, arguments)
 
     def look_up(self, name: str) -> Value:
-        if name in self.names:
-            return self.names[name]
-        return self.program.names.look_up(name, self.index)
+        return self.names[name] if name in self.names else self.program.names.look_up(name, self.index)
 
     def _is_ruled_out(self, condition: Condition | None) -> bool:
         """True if the tests that lead to the current statement contradict the condition of a value."""

@@ -34,9 +34,7 @@ def truth_while_tracing(dotted: str, mode: Mode) -> bool | None:
         return False if dotted.startswith("torch.") else None
     if last in facts.TRUE_WHILE_TRACING:
         return True
-    if last in facts.FALSE_WHILE_TRACING or dotted in _FALSE:
-        return False
-    return None
+    return False if last in facts.FALSE_WHILE_TRACING or dotted in _FALSE else None
 
 
 class _Helper:

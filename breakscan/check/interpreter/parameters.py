@@ -52,10 +52,10 @@ def _plain(index: ModuleIndex, dotted: str) -> av.Value:
         return av.Size()
     if dotted in _CONSTANT_TYPES:
         return av.CONSTANT
+    if dotted in (LOGGER, GENERATOR) or dotted.startswith(("torch.optim.", "torch.nn.attention.")):
+        return av.Instance(name=dotted)
     if dotted.startswith("torch.nn."):
         return av.Module(name=dotted)
-    if dotted in (LOGGER, GENERATOR) or dotted.startswith("torch.optim."):
-        return av.Instance(name=dotted)
     owner = index.class_named(dotted)
     is_concrete = owner is not None and "typing.Protocol" not in owner.bases
     return av.instance_of(owner) if is_concrete and owner is not None else _alias(index, dotted)
@@ -541,6 +541,4 @@ def as_observed(value: av.Value, seen: av.Value) -> av.Value:
         is_open = isinstance(value, av.Constant) and (value.literal is None or value.by_default)
         return seen if is_open and seen.literal is not None else value
     vague = isinstance(value, av.Unknown | av.Namespace | av.NoneValue | av.PythonValue)
-    if vague or isinstance(seen, av.Tensor | av.NoneValue):
-        return seen
-    return value
+    return seen if vague or isinstance(seen, av.Tensor | av.NoneValue) else value

@@ -285,9 +285,7 @@ def _as_declared(value: av.Value | None, base: av.Value, name: str) -> av.Value:
         return value if (sure, dtype) == (value.sure, value.dtype) else replace(value, sure=sure, dtype=dtype)
     if isinstance(base, av.Tensor) and not isinstance(value, av.NoneValue | av.PythonValue):
         return value if _is_known_container(value) else base
-    if isinstance(base, av.Container):
-        return _container_as_declared(value, base, name)
-    return value
+    return _container_as_declared(value, base, name) if isinstance(base, av.Container) else value
 
 
 def _is_known_container(value: av.Value) -> bool:

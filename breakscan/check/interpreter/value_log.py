@@ -56,9 +56,7 @@ class Notes:
     def of(self, index: ModuleIndex) -> FileNotes | None:
         """The notes about a file; None if nobody will read them."""
         path = index.module.path
-        if path not in self._paths:
-            return None
-        return self._files.setdefault(path, FileNotes())
+        return None if path not in self._paths else self._files.setdefault(path, FileNotes())
 
     def apart(self) -> Notes:
         """New notes for the same files."""

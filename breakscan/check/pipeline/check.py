@@ -126,7 +126,7 @@ def check_paths(
         elsewhere=tuple(elsewhere),
         compiled=regions[True],
         outside=[region for region in regions[False] if not is_assumed(region)],
-        unknown=sorted(calls.unknown | (calls.name - calls.known)),
+        unknown=sorted(calls.unknown | ((calls.name | calls.part) - calls.known)),
     )
 
 

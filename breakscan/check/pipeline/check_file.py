@@ -137,9 +137,7 @@ def _confidence(event: Event, pattern: EventPattern, conditions: Sequence[Condit
         confidence = max(confidence, event.operand_confidence, key=CONFIDENCE_ORDER.index)
     if any(condition.kind is ConditionKind.DEVICE for condition in conditions):
         return Confidence.POSSIBLE
-    if conditions and confidence is not Confidence.POSSIBLE:
-        return Confidence.CONDITIONAL
-    return confidence
+    return Confidence.CONDITIONAL if conditions and confidence is not Confidence.POSSIBLE else confidence
 
 
 @lru_cache(maxsize=16)

@@ -93,13 +93,15 @@ PathLine = str
 class CompileCalls:
     """The calls that compile, outside tests.  Those in ``name`` compile a function or a module that they name, or what
     a library makes; in ``known`` are all whose target is known.  ``given`` compile a parameter, which other files may
-    know, ``any`` may compile any module.  ``decorated`` are functions that a decorator compiles."""
+    know, ``any`` may compile any module, ``part`` a part of one.  ``decorated`` are functions that a decorator
+    compiles."""
 
     name: set[PathLine] = field(default_factory=set)
     decorated: set[PathLine] = field(default_factory=set)
     known: set[PathLine] = field(default_factory=set)
     given: set[PathLine] = field(default_factory=set)
     any: set[PathLine] = field(default_factory=set)
+    part: set[PathLine] = field(default_factory=set)
 
     def add(self, other: CompileCalls) -> None:
         """Adds the calls of another file."""
@@ -270,6 +272,8 @@ class RootFinder:
                 self.roots.calls.given |= at
             else:
                 self.roots.calls.any |= at
+        elif not found:
+            self.roots.calls.part |= at
 
     def _add(
         self,
@@ -405,7 +409,8 @@ class RootFinder:
         if dotted in COMPILERS or self._compiler(func, place) is not None:
             parts = node.args[:1]
         elif dotted in _HOLD:
-            parts = [*node.args, *(k.value for k in node.keywords)]
+            # The other options of a wrapper of torch are none of what it holds.
+            parts = [*node.args, *(k.value for k in node.keywords if k.arg == "module" or dotted[:6] != "torch.")]
         elif isinstance(func, ast.Attribute) and func.attr in _PASS_ON:
             parts = [func.value]
         elif isinstance(func, ast.Attribute) and func.attr == "prepare":  # of accelerate
