@@ -272,7 +272,7 @@ class RootFinder:
                 self.roots.calls.given |= at
             else:
                 self.roots.calls.any |= at
-        elif not found:
+        elif not runs:
             self.roots.calls.part |= at
 
     def _add(
