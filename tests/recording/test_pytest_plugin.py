@@ -1,5 +1,6 @@
 """The pytest plugin, in real sessions of pytest."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -196,6 +197,32 @@ def test_where_it_is_not_used_it_is_not_there(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stdout
     assert "graph breaks" not in done.stdout
+
+
+LIBRARIES = re.findall(r"```python\n(import pytest\n.*?)```", Path("docs/pytest.md").read_text("utf-8"), re.S)
+
+
+def test_the_examples_for_libraries_pass_and_what_is_expected_is_held(tmp_path: Path) -> None:
+    assert len(LIBRARIES) == 3
+    for number, text in enumerate(LIBRARIES):
+        (tmp_path / f"test_{number}.py").write_text(text, encoding="utf-8")
+    listed = tmp_path / "known.csv"
+    listed.write_text("name,accuracy,graph_breaks,recompiles\nclamped,pass,1,0\n", encoding="utf-8")
+    tests = """
+@pytest.mark.parametrize("f", [bad, sized, good], ids=["bad", "sized", "clamped"])
+@pytest.mark.fullgraph(expected="known.csv")
+def test_f(f):
+    for size in (3, 4):
+        torch.compile(f, backend="eager", dynamic=False)(torch.ones(size))
+"""
+    output = run(tmp_path, tests)
+    ended = {name: outcome for name, outcome in outcomes(output).items() if outcome != "PASSED"}
+    assert ended == {"test_f[bad]": "FAILED", "test_f[clamped]": "FAILED"}
+    assert "expects more of clamped than there is: graph_breaks 1 → 0" in output
+    run(tmp_path, tests, "--breakscan-update-expected")
+    assert listed.read_text("utf-8").splitlines()[1:3] == ["bad,pass,1,2", "clamped,pass,0,1"]
+    assert "FAILED" not in run(tmp_path, tests, "--junitxml", "junit.xml")
+    assert '<property name="graph_breaks" value="1" />' in (tmp_path / "junit.xml").read_text("utf-8")
 
 
 def test_the_marker_takes_what_it_says(tmp_path: Path) -> None:
