@@ -24,10 +24,7 @@ from breakscan.source.paths import display_path
 _PARTS = {
     GRAPH_PART: "the graph",
     "example_inputs": "sizes, strides, types or devices of its inputs",
-    "fx_kwargs": "how torch.compile was called",
     "inductor_config": "settings of torch._inductor.config",
-    "system_info": "the device",
-    "torch_version": "the version of torch",
 }
 """Parts of a key, in words; others have their names in torch."""
 _CONSTANT = "what differs from run to run is part of the graph: if it is a number, pass it to the function in a tensor"
@@ -72,20 +69,23 @@ def cold_start(
     program: str, explained: Sequence[Explanation], second: Sequence[Record], bundle: str | None, size: int | None
 ) -> ColdStart:
     """Compares the runs; ``second`` are the records of the second."""
-    groups: list[dict[tuple[str, str], list[CompiledFrame]]] = []
-    for one in explained:
-        found: dict[tuple[str, str], list[CompiledFrame]] = defaultdict(list)
-        groups.append(found)
-        for compiled in one.compiles:
-            found[compiled.site.path, compiled.function].append(compiled)
+    groups: list[dict[tuple[str, str], list[CompiledFrame]]] = [defaultdict(list) for _ in explained]
+    for run, group in zip(explained, groups, strict=True):
+        for compiled in run.compiles:
+            group[compiled.site.path, compiled.function].append(compiled)
     functions = [
         CachedFunction(
-            compiled[0].function,
-            compiled[0].site,
+            first[0].function,
+            first[0].site,
             [sum(c.seconds + c.backward_seconds for c in group.get(key, ())) for group in groups],
             [_found(use for c in group.get(key, ()) for use in c.caches) for group in groups[1:]],
         )
-        for key, compiled in groups[0].items()
+        for key, first in groups[0].items()
+    ]
+    bypassed = [
+        CacheProblem(one.site, f"{one.what}: {one.why}", remedies_in_words(one.remedies))
+        for one in explained[0].problems
+        if one.kind is ProblemKind.CACHE_BYPASS
     ]
     missed = [
         CacheProblem(new.site, why, helps)
@@ -99,7 +99,7 @@ def cold_start(
         [one.seconds or 0.0 for one in explained],
         compile_time(explained[1].compiles).parts.get("dynamo", 0.0),
         sorted(functions, key=lambda one: -one.seconds[1]),
-        [*_bypasses(explained[0]), *dict.fromkeys(missed)],
+        [*bypassed, *dict.fromkeys(missed)],
         bundle,
         size,
     )
@@ -111,12 +111,6 @@ def _found(uses: Iterator[CacheLooked]) -> str:
     return ", ".join(words) or "no cache is asked"
 
 
-def _bypasses(explanation: Explanation) -> Iterator[CacheProblem]:
-    for one in explanation.problems:
-        if one.kind is ProblemKind.CACHE_BYPASS:
-            yield CacheProblem(one.site, f"{one.what}: {one.why}", remedies_in_words(one.remedies))
-
-
 def _missed(first: CompiledFrame, second: CompiledFrame, records: Sequence[Record]) -> Iterator[tuple[str, str | None]]:
     """The lookups that the caches of the first run did not answer in the second, and what differs in their keys."""
     for old, new in zip(first.caches, second.caches, strict=False):
@@ -125,15 +119,12 @@ def _missed(first: CompiledFrame, second: CompiledFrame, records: Sequence[Recor
         names = [name for name in {**new.parts, **old.parts} if new.parts.get(name) != old.parts.get(name)]
         rows = [name[1:] for name in names if name.startswith("%")]
         parts = [f"{name} ({_PARTS[name]})" if name in _PARTS else name for name in names if not name.startswith("%")]
+        what = f"misses the {new.cache} cache"
         if rows and (line := _line(second.compile_id, rows, records)):
-            yield (
-                f"misses the {new.cache} cache: the graph differs from that of the first run from {line} on",
-                _CONSTANT,
-            )
-        elif parts:
-            yield f"misses the {new.cache} cache: its key differs in {', '.join(parts)}", None
-        elif new.reason or new.parts:
-            yield f"misses the {new.cache} cache: {new.reason or 'its key is the same, and nothing was stored'}", None
+            yield f"{what}: the graph is another one than in the first run, from {line} on", _CONSTANT
+        elif parts or new.reason or new.parts:
+            why = f"its key differs in {', '.join(parts)}" if parts else new.reason
+            yield f"{what}: {why or 'its key is the same, and nothing was stored'}", None
 
 
 def _line(compile_id: str, rows: Sequence[str], records: Sequence[Record]) -> str | None:
@@ -150,16 +141,14 @@ def _line(compile_id: str, rows: Sequence[str], records: Sequence[Record]) -> st
 def caches_page(start: ColdStart) -> MeasuredPage:
     """The parts of the report: each function with its seconds and what it found, then what was not found and why."""
     cold, warm, *rest = map(seconds_in_words, start.seconds)
-    titles = ["first", "second", *(["bundle"] if rest else [])]
-    rows = [PageRow("whole program", [*map(seconds_in_words, start.wall)], is_code=False)]
-    rows += [PageRow("compiling", [cold, warm, *rest], is_code=False)]
-    rows += [
-        PageRow(
-            visible(f"{one.function} {place(one.site)}"),
-            [*map(seconds_in_words, one.seconds)],
-            "; ".join(dict.fromkeys(one.found)),
-        )
-        for one in start.functions
+    table: list[tuple[str, Sequence[float], Sequence[str]]] = [
+        ("whole program", start.wall, ()),
+        ("compiling", start.seconds, ()),
+    ]
+    table += [(visible(f"{one.function} {place(one.site)}"), one.seconds, one.found) for one in start.functions]
+    rows = [
+        PageRow(label, [*map(seconds_in_words, seconds)], "; ".join(dict.fromkeys(found)), is_code=bool(found))
+        for label, seconds, found in table
     ]
     problems = [
         (f"{position(one.site)} ", visible(". ".join(filter(None, (one.why, one.remedy and f"Instead: {one.remedy}")))))
@@ -177,7 +166,7 @@ def caches_page(start: ColdStart) -> MeasuredPage:
     return MeasuredPage(
         "caches",
         f"{visible(start.program)} compiles for {cold} with empty caches, and for {warm} with those of the run before",
-        ("", *titles, "found"),
+        ("", *("first", "second", "bundle")[: len(start.seconds)], "found"),
         rows,
         paragraphs=[*problems, ("", dynamo)],
         ending=ending,

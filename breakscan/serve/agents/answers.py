@@ -87,7 +87,7 @@ def _plain(value: Any, key: str = "") -> Any:
     if isinstance(value, list):
         return [shown for one in value if (shown := _plain(one, key)) is not None] or None
     if not isinstance(value, Mapping):
-        return value
+        return float(f"{value:.4g}") if isinstance(value, float) else value
     if {"path", "line", "column"} <= value.keys():
         message = f": {value['message']}" if "message" in value else ""
         cell = f"cell {value['cell']}:" if "cell" in value else ""

@@ -31,11 +31,10 @@ from breakscan.source.files import SKIPPED_FOLDERS
 from breakscan.source.paths import relative_to
 
 _INSTRUCTIONS = (
-    "Finds and fixes what breaks torch.compile. The loop: check (static), explain (runs a program), fix (a diff), "
-    "verify (runs the program with and without the rewrites), then write; or tune, which finds the fastest equal "
-    "program by itself. Then run the project's tests, and check again. rule explains what to write by hand where there "
-    "is no rewrite. Where an answer has more, ask again with offset, and with last instead of a program. Paths are "
-    "relative to the root of the server."
+    "Finds and fixes what breaks torch.compile. The loop: explain (runs a program: what broke, and what it cost), tune "
+    "(tries the remedies on it, and gives the fastest equal program as a patch), rule for what is left, verify (proves "
+    "a patch). What cannot be run: check (static), fix (a diff). Then run the project's tests. Where an answer has "
+    "more, ask again with offset, and with last instead of a program. Paths are relative to the root."
 )
 STATIC_SECONDS = 600.0
 """The time limit of the tools that run no program."""
