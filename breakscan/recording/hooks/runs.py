@@ -12,7 +12,7 @@ import os
 import sys
 import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from time import perf_counter
 from types import CodeType, FrameType, FunctionType
 from typing import Any
@@ -100,7 +100,9 @@ class RunHook(Hook):
         for hook in context.enter_exit_hooks:
             if getattr(hook, "of", None) is self:
                 return hook.key  # type: ignore[no-any-return]
-        counted = self._begun.setdefault(getattr(subject, "__code__", subject), [0])
+        counted = [0]
+        with suppress(TypeError):  # What defines __eq__ alone has no hash.
+            counted = self._begun.setdefault(getattr(subject, "__code__", subject), counted)
         tally = CallTally(len(self._calls), counted)
         self._calls.append(tally)
         enter: Any = _entered(tally, self)
@@ -116,7 +118,8 @@ class RunHook(Hook):
     @property
     def step(self) -> int | None:
         """The calls that have begun of what is called most; None if they are not counted."""
-        return self._step if self._is_on else None
+        is_whole = self.hooks.works(self.name) and self.name not in self.hooks.failed
+        return self._step if is_whole else None
 
     def begins(self, tally: CallTally) -> None:
         """An outermost call begins."""
