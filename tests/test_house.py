@@ -25,19 +25,19 @@ class Room(NamedTuple):
 STATIC = "model source rulebook"
 ROOMS = {
     "model": Room("", 1249, 9),
-    "source": Room("model", 1801, 14),
+    "source": Room("model", 1789, 14),
     "rulebook": Room("model source", 2476, 12),
-    "check": Room(STATIC, 11025, 40),
-    "fix": Room(f"{STATIC} check", 6969, 36),
-    "recording": Room(STATIC, 8209, 30),
-    "explanation": Room(f"{STATIC} check recording", 6024, 21),
+    "check": Room(STATIC, 11029, 40),
+    "fix": Room(f"{STATIC} check", 6989, 36),
+    "recording": Room(STATIC, 8212, 30),
+    "explanation": Room(f"{STATIC} check recording", 6029, 21),
     "survey": Room(f"{STATIC} check recording explanation", 1657, 8),
-    "prove": Room(f"{STATIC} check fix recording explanation", 11011, 32),
-    "report": Room(f"{STATIC} check fix recording explanation survey prove", 5587, 32),
-    "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 1251, 10),
-    "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 3006, 27),
+    "prove": Room(f"{STATIC} check fix recording explanation", 11028, 32),
+    "report": Room(f"{STATIC} check fix recording explanation survey prove", 5561, 32),
+    "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 1250, 10),
+    "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 3058, 27),
     # api.py, notebook.py, pytest_plugin.py, __main__.py
-    "": Room(f"{STATIC} check fix recording explanation survey prove report serve cli", 695, 5),
+    "": Room(f"{STATIC} check fix recording explanation survey prove report serve cli", 805, 5),
 }
 INSIDE = {
     "check": ("project", "interpreter", "compile_uses", "pipeline"),
