@@ -19,7 +19,7 @@ from breakscan.recording.recorder import HOOKS
 from breakscan.rulebook.ledger import version_key
 from tests.trees import PACKAGE, trees
 
-MAY_USE = ("recording/hooks/", "recording/bootstrap/", "prove/", "survey/model_program.py")
+MAY_USE = ("recording/hooks/", "recording/bootstrap/", "prove/", "survey/model_program.py", "pytest_plugin.py")
 NO_TORCH = ("check/", "fix/rewrites/", "fix/support/", "rulebook/", "report/", "rulebook/torch_facts/", "source/")
 """They write or read code that names torch, and run none of it: ``tests/test_house.py``."""
 OTHERS = (
@@ -40,6 +40,8 @@ OTHERS = (
     "torch._inductor.cpu_vec_isa:pick_vec_isa",
     "torch._C:_set_grad_enabled",
     "torch.cuda:_is_in_bad_fork",
+    # The plugin of pytest.
+    "torch.fx.experimental._config:use_duck_shape",
     "torch.utils._pytree:keystr",
     "torch.utils._pytree:tree_flatten_with_path",
     "torch.utils._pytree:tree_leaves",
