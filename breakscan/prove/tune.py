@@ -737,6 +737,8 @@ class _Tune:
             compared.append(Evidence.RUN)
         elif made.unsure is None and made.screened:
             self.notes.append("the values at the end were compared in runs in which Inductor compiles nothing")
+        if not compared:
+            held.append("results were compared only in runs in which Inductor compiles nothing")
         if made.edits and Evidence.CALLS not in compared:
             held.append("the edits were not proved by the compiled calls")
         assumes = [line for one in made.changes for line in one.assumes]

@@ -64,7 +64,7 @@ class RunHook(Hook):
         """Functions past the limit of recompiles, each with the expression for which it has too many versions."""
         self.due = 0.0
         self.compilations = 0
-        self._begun: weakref.WeakKeyDictionary[Any, list[int]] = weakref.WeakKeyDictionary()
+        self._begun: dict[int, tuple[weakref.ref[Any], list[int]]] = {}
         """The calls that have begun, by the module or code: a program may compile it anew at each call."""
         self._step = 0
         self.profile: Callable[[CallTally], object] | None = None
@@ -100,9 +100,13 @@ class RunHook(Hook):
         for hook in context.enter_exit_hooks:
             if getattr(hook, "of", None) is self:
                 return hook.key  # type: ignore[no-any-return]
-        counted = [0]
-        with suppress(TypeError):  # What defines __eq__ alone has no hash.
-            counted = self._begun.setdefault(getattr(subject, "__code__", subject), counted)
+        about = getattr(subject, "__code__", subject)
+        held, counted = self._begun.get(id(about), (None, [0]))
+        if held is None or held() is not about:
+            counted = [0]
+            # A WeakKeyDictionary would ask for a hash, and have a callback that Dynamo may compile.
+            with suppress(TypeError):
+                self._begun[id(about)] = weakref.ref(about), counted
         tally = CallTally(len(self._calls), counted)
         self._calls.append(tally)
         enter: Any = _entered(tally, self)
