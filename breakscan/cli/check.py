@@ -155,7 +155,8 @@ def check(
     where = [stdin] if stdin is not None else list(paths or (".",))
     if selection.target_torch is not None and "," in selection.target_torch:
         if stdin is not None or format_ != "full" or any(map(ctx.params.get, _OF_ONE_TARGET)):
-            raise click.UsageError("--target-torch A,B lists what changes in files, and cannot be combined with these")
+            others = ", ".join(map(_option, _OF_ONE_TARGET))
+            raise click.UsageError(f"--target-torch A,B lists what changes in files, without --format, {others}")
         ctx.exit(_compare_targets(where, selection, own, output))
     settings = selection.settings()
     named = settings_at(where, settings)

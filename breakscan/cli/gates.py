@@ -1,5 +1,4 @@
-"""The gates (``--max-breaks``, ``--max-recompiles``, ``--max-eager-calls``,
-``--no-compile-after``, ``--fail-on``) and the lock of a run."""
+"""The options of the gates of a run, such as ``--max-breaks``, and of its lock."""
 
 from __future__ import annotations
 

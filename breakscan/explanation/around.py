@@ -350,6 +350,7 @@ def _compiled_anew(compiles: Sequence[CompiledFrame], context: ExplainContext) -
 
 
 _OFTEN = 5
+"""The least number of calls of ``torch.compile`` for what it was called for before."""
 
 
 def _compile_calls(context: ExplainContext) -> Iterator[Problem]:
@@ -361,9 +362,8 @@ def _compile_calls(context: ExplainContext) -> Iterator[Problem]:
             if isinstance(record, CompileCalled) and not is_torchs_own(record):
                 asked[_line(record.stack, context), record.target].append(record)
         for (line, target), group in asked.items():
-            if sum(one.again for one in group) < _OFTEN or sum(calls.get(one.key, 0) for one in group) >= 2 * len(
-                group
-            ):
+            ran = sum(calls.get(one.key, 0) for one in group)
+            if sum(one.again for one in group) < _OFTEN or ran >= 2 * len(group):
                 continue
             yield _problem(
                 ProblemKind.COMPILED_ANEW,
