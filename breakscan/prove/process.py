@@ -44,6 +44,8 @@ from breakscan.recording.recording import SUFFIX
 _NEEDS = {"tvm": "tvm", "openxla": "torch_xla"}
 """Backends that torch names even where the package that they need is not installed."""
 _NOT_FOR_USE = ("debug", "experimental")
+LOOKS = 0.004
+"""Seconds between looks for plain calls: what is compared may take them all away, so few must not be missed."""
 LONGEST_ERROR = 2000
 """Characters of an error that is reported."""
 
@@ -231,8 +233,10 @@ class WorkerProcess:
 
     def _start_recording(self, _: ModuleType) -> None:
         """Called after the import of the compiler."""
+        from breakscan.recording.hooks.around import PlainCallHook
         from breakscan.recording.recorder import Recorder
 
+        PlainCallHook.every = LOOKS
         # Steps that are timed are not slowed down by counting calls.
         self._recorder.enter_context(Recorder(self._recording, runs=self._looks))
 

@@ -17,7 +17,7 @@ from breakscan.model.problem import Problem, ProblemKind
 from breakscan.prove.equal import TOLERANCES
 from breakscan.prove.faster import Ratio, Rounds
 from breakscan.prove.original import explained
-from breakscan.prove.process import WorkerProcess
+from breakscan.prove.process import LOOKS, WorkerProcess
 from breakscan.prove.program_run import WholeProgram
 from breakscan.prove.proof import RunFigures, Texts
 from breakscan.prove.protocol import FLOAT, IN_STEP, BlockTime, Description, LoopSite, RunReport, RunRequest
@@ -35,8 +35,8 @@ STEADY = 1e-6
 TOLERATED = {**TOLERANCES, FLOAT: TOLERANCES["torch.float32"]}
 FEWEST = 0.5
 """The share of the values with a tolerance that must be there: a change may turn some into others."""
-PLAIN_SECONDS = 0.03
-"""Seconds from which on plain calls count: before Python 3.12, they are found by looks at the stacks, every 20 ms."""
+PLAIN_SECONDS = 3.5 * LOOKS
+"""Seconds from which on plain calls count: before Python 3.12, they are found by looks at the stacks."""
 WARMING = 2
 """Steps that are left out after compiling, if there are enough others: the first ones fill caches."""
 ENOUGH = 8

@@ -23,8 +23,6 @@ from breakscan.recording.records import LateHookSeen, PlainCallsRan, StateKeysSe
 
 _TOOLS = (3, 4)
 """The numbers that ``sys.monitoring`` reserves for nobody."""
-_EVERY = 0.02
-"""Seconds between two looks at the stacks, on a Python without ``sys.monitoring``."""
 _ENTRY = "compile_wrapper"
 """The function of Dynamo that calls compiled code."""
 _NAME, _CODE = attrgetter("f_code.co_name"), attrgetter("f_code")
@@ -52,6 +50,8 @@ class PlainCallHook(Hook):
     name = "plain-calls"
     without = "calls of the plain model next to the compiled one are missing"
     reads = ("torch._dynamo.symbolic_convert:symbolic_locals", "torch._dynamo.eval_frame:compile_wrapper")
+    every = 0.02
+    """Seconds between two looks at the stacks, on a Python without ``sys.monitoring``."""
 
     def __init__(self, hooks: Hooks) -> None:
         super().__init__(hooks)
@@ -139,11 +139,11 @@ class PlainCallHook(Hook):
     def _sample(self) -> None:
         before = time.perf_counter()
         while self._sampling:
-            time.sleep(_EVERY)
+            time.sleep(self.every)
             now = time.perf_counter()
             for frame in sys._current_frames().values():
                 if (found := self._outermost(frame)) is not None:
-                    self._take(found, 0, min(now - before, 2 * _EVERY))
+                    self._take(found, 0, min(now - before, 2 * self.every))
             frame = found = None  # type: ignore[assignment]
             before = now
 
