@@ -26,7 +26,7 @@ from breakscan.prove.state import INPUTS, shape_of
 from breakscan.prove.step_timer import StepTimer
 from breakscan.prove.worker import UNCHANGED, Candidate, Worker, WorkerError, Workers
 from breakscan.recording.recording import compiled, read_recording
-from breakscan.recording.records import PlainCallsRan, Record
+from breakscan.recording.records import ExportEnded, PlainCallsRan, Record
 from breakscan.rulebook.document import Rule
 from breakscan.source.paths import display_path
 from breakscan.source.source_files import SourceFiles
@@ -36,9 +36,10 @@ def explained(
     worker: Worker, rules: Iterable[Rule], texts: Mapping[str, str]
 ) -> tuple[Explanation, Sequence[Sequence[Record]]]:
     """The explanation of a worker's records until now, and these; ``texts`` are those of changed files by path."""
-    # A program may call only what is not compiled.
+    # A program may call only what is not compiled, or export alone.
     all_ = read_recording(worker.folder / "recording")
-    processes = [one for one in all_ if compiled(one) or any(isinstance(it, PlainCallsRan) for it in one)]
+    others = PlainCallsRan, ExportEnded
+    processes = [one for one in all_ if compiled(one) or any(isinstance(it, others) for it in one)]
     cwd = os.getcwd()
     files = SourceFiles.trusted()
     files.know({(path, at): line for path, text in texts.items() for at, line in enumerate(text.split("\n"), 1)})

@@ -43,6 +43,7 @@ from breakscan.recording.recording import SUFFIX
 
 _NEEDS = {"tvm": "tvm", "openxla": "torch_xla"}
 """Backends that torch names even where the package that they need is not installed."""
+EXPORTING = "torch.export._trace"
 _NOT_FOR_USE = ("debug", "experimental")
 LOOKS = 0.004
 """Seconds between looks for plain calls: what is compared may take them all away, so few must not be missed."""
@@ -87,6 +88,8 @@ class WorkerProcess:
         self._watch.after("torch._dynamo.callback", self._check_before_compiling)
         self._watch.after("torch._dynamo", self._start_recording)
         self._watch.after("torch._dynamo", self._capture.hook.install if self._whole is None else self._whole.install)
+        if self._whole is not None:
+            self._watch.after(EXPORTING, self._watch_exports)
         self._watch.after("torch.distributed.rendezvous", _take_any_port)
         for key, value in self._given.settings.items():
             config, name = _place(key)
@@ -238,7 +241,13 @@ class WorkerProcess:
 
         PlainCallHook.every = LOOKS
         # Steps that are timed are not slowed down by counting calls.
-        self._recorder.enter_context(Recorder(self._recording, runs=self._looks))
+        self._records = self._recorder.enter_context(Recorder(self._recording, runs=self._looks))
+
+    def _watch_exports(self, trace: ModuleType) -> None:
+        """Called after the import of what exports, which imports the compiler."""
+        self._records.loaded(EXPORTING)
+        assert self._whole is not None
+        self._whole.install_export(trace)
 
     def _serve(self) -> None:
         """Carries out commands until there are no more."""

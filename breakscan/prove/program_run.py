@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import builtins
 import contextlib
+import functools
 import itertools
 import os
 import re
@@ -18,7 +19,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 from resource import RUSAGE_SELF, getrusage
-from types import FrameType
+from types import FrameType, SimpleNamespace
 from typing import Any
 
 from breakscan.prove.call_runs import CompileClock
@@ -97,7 +98,9 @@ class WholeProgram:
         self._last: _Moment | None = None
         self._names: dict[str, Any] = {}
         self._of_steps: dict[str, Any] = {}
-        """The mean and the root mean square of the values that the names of a loop hold, step by step."""
+        """The mean and the root mean square of the values that the names of a loop hold, step by step; the results of
+        what is exported."""
+        self._exported = 0
         self._backward = False
         self._stop: tuple[int, int] | None = None
         self._compiles = CompileClock()
@@ -126,6 +129,10 @@ class WholeProgram:
             setattr(getattr(torch, INDUCTOR), "__call__", lambda _, graph, inputs, **options: graph.forward)  # noqa: B010
         if not self._loops:
             self._hook.install(dynamo)
+
+    def install_export(self, trace: Any) -> None:
+        """Hooks into exports.  Called after their module of torch has been imported."""
+        trace._export = functools.partial(self._export, trace._export)
 
     def report(self) -> RunReport:
         """The steps, and what else is known of the run."""
@@ -251,6 +258,19 @@ class WholeProgram:
             printed = dict(_printed())
             return {**kept, **printed}, set(printed)
         return kept, {path.replace(WRAPPER, "") for path in floats}
+
+    def _export(self, export: Any, module: Any, args: Any, kwargs: Any = None, *others: Any, **options: Any) -> Any:
+        """What is exported, and its results for the example; without the compiler, the module in place of it."""
+        from torch.utils._pytree import tree_leaves
+
+        its = SimpleNamespace(module=lambda: module)
+        made = its if self._request.eager else export(module, args, kwargs, *others, **options)
+        self._exported += 1
+        with plain_modes():
+            results = tree_leaves(made.module()(*args, **kwargs or {}))
+            tensors = [one.detach().clone() for one in results if isinstance(one, torch.Tensor)]
+        self._of_steps |= {f"exported {self._exported}[{at}]": one for at, one in enumerate(tensors)}
+        return made
 
     # -- where the loops are ------------------------------------------------------------------------------------------
 

@@ -279,7 +279,7 @@ class Tuning:
     """The result of ``tune``.  ``before`` are the figures of the program as it is, ``eager`` those without the
     compiler, None where they were not measured.  ``best`` is None where nothing is better than the program as it is;
     ``steps`` is the number of steps of each run and ``step`` the loop, an iteration of which is a step, None for the
-    whole program.  ``cut`` says that the program would go on after these."""
+    whole program.  ``cut`` says that the program would go on after these, ``error`` that it fails as it is."""
 
     argv: tuple[str, ...]
     environment: Mapping[str, str]
@@ -296,3 +296,4 @@ class Tuning:
     applied: tuple[str, ...] = ()
     not_applied: NotApplied | tuple[str, ...] | None = None
     interrupted: bool = False
+    error: str | None = None

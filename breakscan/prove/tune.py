@@ -216,13 +216,14 @@ class _Tune:
         self.base = self.plain = self.look
         self.best = self.chosen = _Made(self.base)
         self._keep(0.0)
-        if error:
-            raise self._failed(error)
         interrupted = False
         try:
-            self._baseline()
-            self._solve()
-            self._speed_up()
+            if error:
+                self._repair(error)
+            else:
+                self._baseline()
+                self._solve()
+                self._speed_up()
         except KeyboardInterrupt:
             interrupted = True
             if self.result is None and len(self.best):
@@ -232,16 +233,61 @@ class _Tune:
             self.notes.append(f"nothing could be tried: {NO_TIME}")
         return self._tuning(interrupted)
 
-    def _failed(self, error: str) -> WorkerError:
-        """The error of a program that fails as it is, with a change with which it runs, if there is one."""
-        for edits, changes in self._options(self.best):
-            plan = self._plan(edits, changes)
-            if plan is not None:
-                self.say("trying", plan.names)
-                with contextlib.suppress(WorkerError, OutOfTime):
-                    self._run(plan.texts, RunRequest(seconds=self.longest))
-                    return WorkerError(f"{error}; it runs to its end with {', '.join(plan.names)}")
-        return WorkerError(f"the program fails: {error}; `breakscan explain` shows where and why")
+    def _repair(self, error: str) -> None:
+        """Looks for changes with which a program that fails runs to its end, with the results of eager.  Raises
+        WorkerError if there are none."""
+        self.say("running it without the compiler")
+        self.eager_request = RunRequest(seconds=self.longest, eager=True)
+        self.eager = self._run({}, self.eager_request, keep=True, fails=True)
+        self.eager_request = RunRequest(stop=self.eager.report.stop, eager=True)
+        noise = self._run({}, self.eager_request, self.eager, fails=True).distances
+        self.comparison = EndValues([noise], self.eager.dtypes)
+        best = None if self.eager.about.error == error else self.best
+        useless: set[str] = set()
+        while best is not None:
+            options, over, best = self._options(best, useless), best, None
+            self.of = self.number + len(options)
+            for edits, changes in options:
+                plan = self._plan((*over.edits, *edits), (*over.changes, *changes))
+                made = self._repaired(plan) if plan is not None else None
+                if made is not None and not made.run.about.error:
+                    self.best = self.chosen = made
+                    self.result = self._result(made)
+                    return
+                useless |= {one.name for one in changes} | {one.label for one in edits[: len(edits) == 1]}
+                # What comes after it fails, too.
+                if best is None and made is not None and self._failing(made).isdisjoint(self._failing(over)):
+                    best = made
+        raise WorkerError(f"the program fails: {error}; `breakscan explain` shows where and why")
+
+    def _repaired(self, plan: _Made) -> _Made | None:
+        """Runs a program that may fail; None where it computes something else, also without the compiler."""
+        self.say("trying", plan.names)
+        made, verdict = None, TrialVerdict.FAILS
+        try:
+            reason = None
+            if plan.edits or plan.kind is RemedyKind.CONSTRUCT:
+                reason = self._other_end(self._run(plan.texts, self.eager_request, self.eager, fails=True))
+            if reason is None:
+                run = self._run(plan.texts, replace(self.eager_request, eager=False), self.eager, fails=True)
+                reason, made = run.about.error, replace(plan, run=run)
+            if made is not None and reason is None and (reason := self.comparison.difference(run.distances)):
+                made, verdict = None, TrialVerdict.DIFFERS
+        except (WorkerError, OutOfTime) as error:
+            reason = str(error) or NO_TIME
+        self._add(plan.names, plan.kind, verdict if reason else TrialVerdict.GAINS, reason or "", made)
+        return made
+
+    def _other_end(self, run: Run) -> str | None:
+        """The way in which a run without the compiler ends differently from that of the program as it is."""
+        assert self.eager is not None
+        is_known = run.about.error == self.eager.about.error
+        return self.comparison.difference(run.distances) if is_known else run.about.error
+
+    def _failing(self, made: _Made) -> set[tuple[str, int]]:
+        """The lines of a run's problems, as they are in the files."""
+        sites = (self._in_file(one.site, made) for one in made.run.explanation.problems)
+        return {(one.path, one.line) for one in sites}
 
     def _baseline(self) -> None:
         """Runs the program as it is, without the compiler, and with graphs that Inductor does not compile."""
@@ -271,11 +317,17 @@ class _Tune:
         self.workers.until = self._began + self.question.seconds - seconds
 
     def _run(
-        self, texts: Texts, request: RunRequest, known: Run | None = None, cold: bool = False, keep: bool = False
+        self,
+        texts: Texts,
+        request: RunRequest,
+        known: Run | None = None,
+        cold: bool = False,
+        keep: bool = False,
+        fails: bool = False,
     ) -> Run:
         longest = max(10.0, 4 * self.plain.seconds)
         longest = longest if known is self.plain else 4 * self.look.report.run_seconds + LONGEST
-        return self.runs.run(texts, request, longest, None if cold else self.look, known, keep)
+        return self.runs.run(texts, request, longest, None if cold else self.look, known, keep, fails)
 
     # -- fewer problems -----------------------------------------------------------------------------------------------
 
@@ -738,7 +790,12 @@ class _Tune:
         elif made.unsure is None and made.screened:
             self.notes.append("the values at the end were compared in runs in which Inductor compiles nothing")
         if not compared:
-            held.append("results were compared only in runs in which Inductor compiles nothing")
+            where = (
+                "could not be compared"
+                if self.look.about.error
+                else "were compared only in runs in which Inductor compiles nothing"
+            )
+            held.append(f"results {where}")
         if made.edits and Evidence.CALLS not in compared:
             held.append("the edits were not proved by the compiled calls")
         assumes = [line for one in made.changes for line in one.assumes]
@@ -792,6 +849,7 @@ class _Tune:
             applied=applied,
             not_applied=not_applied,
             interrupted=interrupted,
+            error=self.look.about.error,
         )
 
     def say(self, doing: str, names: Sequence[str] = (), counts: bool = True) -> None:

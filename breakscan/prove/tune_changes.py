@@ -14,10 +14,12 @@ import libcst as cst
 from breakscan.explanation.compilations import CompileTarget
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.frames import FrameStatus
+from breakscan.fix.result import in_one_line
+from breakscan.fix.rewrites.where import BOTH_COMPUTED
 from breakscan.fix.support import matchers as m
 from breakscan.fix.support.build import copied
 from breakscan.fix.support.context import Edit, Replacement
-from breakscan.fix.support.walking import findall, nodes_named, walk
+from breakscan.fix.support.walking import findall, fresh_name, nodes_named, walk
 from breakscan.model.findings import ChangeKind, Holder, Origin, Verdict
 from breakscan.model.problem import Caller, Problem, ProblemKind
 from breakscan.model.remedy import COMPILE, DYNAMO, NewLine, RemedyKind, Setting
@@ -252,6 +254,89 @@ def _of_callers(program: TunedProgram) -> Iterator[ProgramChange]:
                 for caller in problem.called_from:
                     if ran.call.form is Form.DECORATOR and os.path.abspath(caller.path) == ran.path:
                         yield _moved(program, ran, ran.path, caller.function or "")
+
+
+def _of_branches(program: TunedProgram) -> Iterator[ProgramChange]:
+    """The `if` on a tensor that breaks, or ends an export: its sides chosen by ``torch.where``.  Where it raises, also
+    the side that every call takes, with a check that it does."""
+    for problem in program.explanation.problems:
+        site, file = problem.site, program.file(problem.site.path)
+        is_export = problem.kind is ProblemKind.EXPORT
+        if file is None or not (is_export or problem.kind in (ProblemKind.BREAK, ProblemKind.FAILURE)):
+            continue
+        branches = _branches(file)
+        branch = next((one for one in branches if file.span(one.test)[0] <= site.line <= file.span(one.test)[2]), None)
+        if branch is None:
+            continue
+        test = file.code(branch.test)
+        number = [file.code(one.test) for one in branches[: branches.index(branch)]].count(test)
+        edits: list[tuple[str, str, Callable[..., Edit | None]]] = [("torch.where", BOTH_COMPUTED.text, _chosen)]
+        if is_export or problem.verdict is Verdict.RAISES:
+            for holds, words in ((True, "true"), (False, "false")):
+                assumes = in_one_line(f"`{test}` is {words} in every call")
+                edits.append((f"torch._check that it is {words}", assumes, partial(_checked, holds=holds)))
+        for what, assumes, edit in edits:
+            write = writer((os.path.abspath(site.path), partial(_at_branch, test=test, number=number, edit=edit)))
+            yield ProgramChange(RemedyKind.CONSTRUCT, in_one_line(f"at `{test}`, {what}"), write, (assumes,))
+
+
+def _branches(file: UserFile) -> list[cst.If | cst.IfExp]:
+    return [one for one in walk(file.module) if isinstance(one, cst.If | cst.IfExp)]
+
+
+def _at_branch(file: UserFile, test: str, number: int, edit: Callable[..., Edit | None]) -> Edit | None:
+    same = [one for one in _branches(file) if file.code(one.test) == test]
+    return edit(file, same[number]) if number < len(same) else None
+
+
+def _chosen(file: UserFile, branch: cst.If | cst.IfExp) -> Edit | None:
+    """The statements of both sides, which differ by one value each: ``x = torch.where(test, a, b)``."""
+    test = file.code(branch.test).replace(".item()", "")
+
+    def choice(one: cst.BaseExpression, other: cst.BaseExpression) -> cst.BaseExpression:
+        return cst.parse_expression(f"{file.named('torch.where')}({test}, {file.code(one)}, {file.code(other)})")
+
+    if isinstance(branch, cst.IfExp):
+        return Edit({branch: choice(branch.body, branch.orelse)})
+    other = branch.orelse.body if isinstance(branch.orelse, cst.Else) else None
+    if other is None or len(branch.body.body) != len(other.body):
+        return None
+    made = list[cst.CSTNode]()
+    for one, its in zip(branch.body.body, other.body, strict=True):
+        if not one.deep_equals(its):
+            first, second = _value_of(one, its), _value_of(its, one)
+            if first is None or second is None or not one.deep_replace(first, second).deep_equals(its):
+                return None
+            one = cst.ensure_type(one.deep_replace(first, choice(first, second)), cst.SimpleStatementLine)
+        made.append(one)
+    return Edit({branch: made})  # type: ignore[dict-item]
+
+
+def _value_of(line: cst.CSTNode, other: cst.CSTNode) -> cst.BaseExpression | None:
+    """The value of an assignment or a return; of a call, the argument that is not that of another one."""
+    small = line.body[0] if isinstance(line, cst.SimpleStatementLine) else None
+    if not isinstance(small, cst.Expr) or not isinstance(small.value, cst.Call):
+        return getattr(small, "value", None)
+    others = findall(other, m.Arg())
+    return next((one.value for one in small.value.args if not any(one.deep_equals(its) for its in others)), None)
+
+
+def _checked(file: UserFile, branch: cst.If | cst.IfExp, holds: bool) -> Edit | None:
+    """``torch._check(test)``, before the branch: of a value that it asks for, both get the same."""
+    code, test = file.code(branch.test), fresh_name(file.module, "is_so").value
+    lines = f"{test} = {code}\n" if findall(branch.test, m.Call()) else ""
+    test = test if lines else code
+    check = test if holds else f"{file.named('torch.sym_not')}({test})"
+    new = cst.parse_module(f"{lines}{file.named('torch._check')}({check})\n").body
+    expression = cst.parse_expression(test)
+    if isinstance(branch, cst.IfExp):
+        small = file.small_statement(file.parents[branch])
+        changed = small.deep_replace(branch.test, expression) if small is not None else None
+        return file.split(small, new, changed) if small is not None else None  # type: ignore[arg-type]
+    if isinstance(file.parents[branch], cst.If):
+        return None
+    first = new[0].with_changes(leading_lines=branch.leading_lines)
+    return Edit({branch: [first, *new[1:], branch.with_changes(test=expression, leading_lines=[])]})
 
 
 def _of_disabled(program: TunedProgram) -> Iterator[ProgramChange]:
@@ -741,6 +826,7 @@ def _in_mode(program: TunedProgram, mode: str) -> ProgramChange:
 
 SOLVING: tuple[Changes, ...] = (
     _of_remedies,
+    _of_branches,
     _of_loops,
     _of_plain_calls,
     _of_callers,

@@ -44,7 +44,9 @@ _COUNTS: tuple[tuple[str, str, _Value], ...] = (
 def headline(tuning: Tuning) -> str:
     """``1.79× faster [1.75, 1.83]: 9 breaks → 0, 4 recompiles → 0``."""
     best = tuning.best
-    if best is None:
+    if best is not None and tuning.error:
+        said = f"It runs to its end, which it does not as it is ({tuning.error})"
+    elif best is None:
         last = {trial.names: trial.verdict for trial in tuning.tried}
         left = sum(verdict is TrialVerdict.NOT_TRIED for verdict in last.values())
         count = len(last) - left
@@ -197,7 +199,7 @@ def write_tune_json(tuning: Tuning, stream: TextIO) -> None:
     """Writes the best program and all that was tried as one JSON object, ASCII only, and a line end."""
     fields = {
         "program": tuning.argv,
-        **picked(tuning, "environment goal seconds steps step cut before eager applied interrupted"),
+        **picked(tuning, "environment goal seconds steps step cut error before eager applied interrupted"),
         "says": headline(printable(tuning)),
         "best": tuning.best and _best(tuning.best),
         "tried": list(map(_trial, tuning.tried)),

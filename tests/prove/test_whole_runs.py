@@ -107,23 +107,59 @@ def test_what_only_the_compiled_calls_show_refuses_a_change(tmp_path: Path, monk
     assert found.best is None
 
 
-def test_of_a_program_that_fails_the_change_with_which_it_runs_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    text = """\
+EXPORTED = """\
+import torch
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        if x.sum().item() > 0:
+            x = torch.cat([x, x])
+        return x
+
+net = Net()
+exported = torch.export.export(net, (torch.{}(4),))
+"""
+FULL = """\
 import torch
 
 @torch.compile(backend="eager", fullgraph=True)
 def f(x):
+    ys = []
     if x.sum() > 0:
-        x = x * 2
-    return x
+        ys.append(x * 2)
+    else:
+        ys.append(x * 3)
+    n = int(ys[0].max())
+    return ys[0] if n > 9 else ys[0] + 1
 
-f(torch.rand(4))
+y = f(torch.arange(4.0))
 """
-    with pytest.raises(WorkerError, match=r"Unsupported.* it runs to its end with train.py:5 where$"):
-        tuned(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "changes"),
+    [
+        (EXPORTED.format("ones"), ["at `x.sum().item() > 0`, torch._check that it is true"]),
+        (EXPORTED.format("zeros"), ["at `x.sum().item() > 0`, torch._check that it is false"]),
+        (FULL, ["at `x.sum() > 0`, torch.where", "at `n > 9`, torch._check that it is false"]),
+    ],
+)
+def test_of_a_program_that_fails_the_changes_with_which_it_runs_are_found(
+    text: str, changes: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = tuned(tmp_path, text)
+    assert found.error
+    assert found.best is not None
+    assert [name for one in found.best.changes for name in one.names] == changes
+    assert found.best.held_back == ()
+    assert found.best.assumes
+
+
+def test_a_program_that_fails_without_the_compiler_too_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(WorkerError, match="ZeroDivisionError"):
+        tuned(tmp_path, f"{WHOLE}1 / 0\n")
 
 
 ENDLESS = f"{SCALED}import os\nopen('ran', 'x') if not os.path.exists('ran') else time.sleep(600)\n"
