@@ -32,7 +32,8 @@ class RemedyKind(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """An attribute of a configuration of torch, or an argument of ``torch.compile``; ``value`` as Python writes it."""
+    """An attribute of a configuration of torch, or an argument of ``torch.compile``; ``value`` as Python writes it, in
+    parentheses for a function that sets it."""
 
     owner: str
     name: str
@@ -42,7 +43,12 @@ class Setting:
         """``torch._dynamo.config.capture_scalar_outputs = True``; ``torch.compile(..., dynamic=True)``."""
         if self.owner == COMPILE:
             return f"{COMPILE}(..., {self.name}={self.value})"
-        return f"{self.owner}.{self.name} = {self.value}"
+        return f"{self.owner}.{self.name}{self.assigned}"
+
+    @property
+    def assigned(self) -> str:
+        """The code after its name."""
+        return self.value if self.value.startswith("(") else f" = {self.value}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -474,6 +474,7 @@ _SIZES = {ChangeKind.SIZE, ChangeKind.BRANCH_ON_SIZE, ChangeKind.EQUAL_SIZES}
 _LIMIT = "64"
 """The versions of a function that are allowed where their number is not known."""
 _INDUCTOR = "torch._inductor.config"
+_ATTENDS = re.compile("(?i)att(entio)?n|transformer")
 _REUSED = "the result of a compiled call is read, or copied, before the next call"
 Changes = Callable[[TunedProgram], Iterator[ProgramChange]]
 """A kind of changes."""
@@ -533,7 +534,7 @@ def _with_settings(
             # Where something is first compiled, else in the script.
             path = next((one.path for one in program.calls), next(iter(program.texts), ""))
             edits.append((path, partial(_setting_edit, setting=setting)))
-    names = (str(one) if one.owner == COMPILE else f"{one.name} = {one.value}" for one in settings)
+    names = (str(one) if one.owner == COMPILE else f"{one.name}{one.assigned}" for one in settings)
     return ProgramChange(kind, ", ".join(names), writer(*edits), assumes)
 
 
@@ -557,7 +558,7 @@ def _setting_edit(file: UserFile, setting: Setting) -> Edit | None:
     if setting.owner == "torch._functorch.config" and setting.owner not in file.module.code:
         file.needs.append(setting.owner)
     body, at = file.module.body, file.last_import
-    new = cst.parse_module(f"{file.named(dotted)} = {setting.value}\n").body[0]
+    new = cst.parse_module(f"{file.named(dotted)}{setting.assigned}\n").body[0]
     if "logging." in setting.value and "logging" not in file.imports:
         file.needs.append("logging")
     if at is None:
@@ -810,6 +811,10 @@ def _of_modes(program: TunedProgram) -> Iterator[ProgramChange]:
     if compiles and program.report.cuda:
         yield _in_mode(program, "reduce-overhead")
     yield from _of_blocks(program)
+    if compiles and program.report.cuda and any(map(_ATTENDS.search, program.texts.values())):
+        # cuDNN plans its attention anew for each size.
+        setting = Setting("torch.backends.cuda", "enable_cudnn_sdp", "(False)")
+        yield _with_settings(program, [setting], RemedyKind.SETTING)
     if is_default and any("mode" in one.call.options for one in calls):
         yield _with_settings(program, [Setting(COMPILE, "mode", "None")], RemedyKind.SETTING)
     for mode in modes if compiles else ():

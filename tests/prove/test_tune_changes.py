@@ -547,6 +547,14 @@ def test_cuda_graphs_come_before_blocks(tmp_path: Path) -> None:
     modes = ("reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune")
     first, *others = (f'torch.compile(..., mode="{mode}")' for mode in modes)
     assert tried == [first, "repeated blocks", *others]
+    assert "enable_cudnn_sdp(False)" not in changes
+
+
+def test_attention_of_cudnn_is_left_out_on_a_gpu(tmp_path: Path) -> None:
+    text = STACKED.replace('"eager"', '"inductor"') + "# attention\n"
+    program = ran(tmp_path, text, BLOCKS, cuda=True).program
+    (change,) = [one for one in changes_of(program, FASTER) if one.name == "enable_cudnn_sdp(False)"]
+    assert "\ntorch.backends.cuda.enable_cudnn_sdp(False)\n" in "".join((change.write(program.texts) or {}).values())
 
 
 DISABLED = """\
