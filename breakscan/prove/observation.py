@@ -42,6 +42,7 @@ class ObservationKind(str, Enum):
     EAGER_DIFFERS = "eager, {detail}"
     EXACT_DIFFERS = "in higher precision, {detail}"
     COMPILED_DIFFERS = "compiled, {detail}"
+    WEIGHTS_CHANGE = "it holds weights constant, and the program changes them after a compiled call"
     BREAK_STAYS = "the break at {text} is still there"
     MORE_BREAKS = "it breaks the graph {first} times, not {second}{now_at}"
     MORE_EAGER = "{first} functions run eager, not {second}"

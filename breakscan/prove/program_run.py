@@ -101,6 +101,9 @@ class WholeProgram:
         """The mean and the root mean square of the values that the names of a loop hold, step by step; the results of
         what is exported."""
         self._exported = 0
+        self._weights: dict[int, dict[str, float]] = {}
+        """The sums of what each callable can reach at its first call, by path."""
+        self._weights_change = False
         self._backward = False
         self._stop: tuple[int, int] | None = None
         self._compiles = CompileClock()
@@ -137,6 +140,8 @@ class WholeProgram:
     def report(self) -> RunReport:
         """The steps, and what else is known of the run."""
         wait_for_device()
+        for one in self._hook.callables:
+            self._weigh(one)
         modules = [module_of(one.original) for one in self._hook.callables]
         used = torch.cuda.max_memory_allocated() if cuda_in_use() else 1024 * getrusage(RUSAGE_SELF).ru_maxrss
         return RunReport(
@@ -151,6 +156,7 @@ class WholeProgram:
             inner=tuple(inner_modules(one) if one is not None else () for one in modules),
             files=_own_files(),
             screens=self._request.graphs_only and hasattr(torch, INDUCTOR),
+            weights_change=self._weights_change,
         )
 
     def save(self, path: str) -> dict[str, str]:
@@ -277,11 +283,21 @@ class WholeProgram:
     def _wrap(self, captured: CapturedCallable) -> Callable[..., object]:
         def call(*args: object, **kwargs: object) -> object:
             self._look(sys._getframe())
+            if not self._calls & (self._calls - 1) or id(captured) not in self._weights:
+                self._weigh(captured)
             result = captured.compiled(*args, **kwargs)
             watch_backward(result, lambda: setattr(self, "_backward", True))
             return result
 
         return call
+
+    def _weigh(self, captured: CapturedCallable) -> None:
+        """Notes whether a callable reaches tensors with other values than at its first call."""
+        with plain_modes(), contextlib.suppress(RuntimeError):
+            tensors = ObjectWalk({"": captured.original}, None).tensors
+            sums = {path: float(plain(one).detach().double().sum()) for path, one in tensors.items()}
+            first = self._weights.setdefault(id(captured), sums)
+            self._weights_change |= any(first.get(path, value) != value for path, value in sums.items())
 
     def _look(self, frame: FrameType) -> None:
         self._now()

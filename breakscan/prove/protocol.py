@@ -94,7 +94,8 @@ class RunReport:
     """A run of the whole program.  ``found`` are the loops around compiled calls, the outermost first, where they were
     looked for; ``loops`` has the iterations of each that is timed; ``run_seconds`` is the time from the first step to
     the last.  ``stop`` is where the program was stopped, None where it was not; ``cuda`` says that it uses a GPU;
-    ``blocks`` and ``inner`` modules are those of each module that it compiles; ``screens``: without Inductor."""
+    ``blocks`` and ``inner`` modules are those of each module that it compiles; ``screens``: without Inductor;
+    ``weights_change``: between calls of what is compiled, tensors that it reaches get other values."""
 
     found: tuple[LoopSite, ...]
     loops: tuple[tuple[BlockTime, ...], ...]
@@ -108,6 +109,7 @@ class RunReport:
     files: tuple[str, ...]
     """The files of the user's own modules that were loaded."""
     screens: bool = False
+    weights_change: bool = False
 
 
 IN_STEP = " in step "

@@ -131,14 +131,14 @@ def _setting(word: str) -> tuple[str, object]:
 
 FROZEN = "no weight may change after the first compiled call"
 """The assumption of constant weights in compiled code, which the calls up to a change of them do not show."""
-_FREEZING = "inductor.freezing"
+FREEZING = "inductor.freezing"
 
 
 def of_settings(words: Sequence[str]) -> Candidate:
     """Settings ``key=value`` as one change, by whole names (``dynamo.recompile_limit``).  Raises ChangeError."""
     settings = dict(map(_setting, words))
     label = ", ".join(f"{key}={value!r}" for key, value in settings.items())
-    return Candidate(label, settings=settings, differences=(assumes(FROZEN),) if settings.get(_FREEZING) else ())
+    return Candidate(label, settings=settings, differences=(assumes(FROZEN),) if settings.get(FREEZING) else ())
 
 
 def diff_of(candidate: Candidate, shown: Mapping[str, str]) -> str:

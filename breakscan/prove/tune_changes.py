@@ -819,7 +819,7 @@ def _of_modes(program: TunedProgram) -> Iterator[ProgramChange]:
         yield _with_settings(program, [Setting(COMPILE, "mode", "None")], RemedyKind.SETTING)
     for mode in modes if compiles else ():
         yield _in_mode(program, mode)
-    if compiles and not program.report.backward:
+    if compiles and not (program.report.backward or program.report.weights_change):
         setting = Setting(_INDUCTOR, "freezing", "True")
         yield _with_settings(program, [setting], RemedyKind.SETTING, assumes=(FROZEN,))
 

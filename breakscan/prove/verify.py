@@ -24,9 +24,10 @@ from breakscan.prove.faster import Ratio, Rounds, Unsteady
 from breakscan.prove.observation import Observation, ObservationKind, environment_of, notes_of, other_calls
 from breakscan.prove.original import NOT_TRIED, CompiledProgram, Original, running_original
 from breakscan.prove.probe import Probe, is_stated
+from breakscan.prove.program_run import WholeProgram
 from breakscan.prove.proof import Divergence, Metrics, NotApplied, Proof, ProofVerdict, Verification
-from breakscan.prove.protocol import Description, RanCode, StepKind
-from breakscan.prove.rewrites import Planned, Rewrites, diff_of
+from breakscan.prove.protocol import Description, RanCode, RunRequest, StepKind
+from breakscan.prove.rewrites import FREEZING, Planned, Rewrites, diff_of
 from breakscan.prove.state import UNREAD
 from breakscan.prove.step_timer import StepTimer
 from breakscan.prove.worker import ALL, UNCHANGED, Candidate, Say, UserProgram, Worker, WorkerError, workers_of
@@ -67,6 +68,8 @@ def break_changes(
     return revealed, objections
 
 
+LONGEST_RUN = 60.0
+"""Seconds for which the program runs where all of its calls matter."""
 LONGEST_AGAIN = 4.0
 """Seconds for which each further pair of processes is timed."""
 BEFORE, SAME, AFTER = "before", "same", "after"
@@ -221,6 +224,12 @@ class Verifier:
     def _judge(self, trial: _Trial, worker: Worker) -> None:
         about = worker.ready()
         trial.require_same_start(worker, about)
+        if trial.candidate.settings.get(FREEZING):
+            # It holds weights constant, and the captured calls are the first ones alone.
+            whole = RunRequest(seconds=LONGEST_RUN, eager=True)
+            with self.original.workers.start(UNCHANGED, whole=whole) as run:
+                if run.ask(WholeProgram.report).weights_change:
+                    trial.stop(Observation(ObservationKind.WEIGHTS_CHANGE))
         if self.original.unrepeatable is not None:
             trial.stop(Observation(ObservationKind.UNREPEATABLE, details=(self.original.unrepeatable,)))
         self._require_equal(trial, worker, about)

@@ -235,6 +235,27 @@ def test_a_setting_can_be_verified(tmp_path: Path, valid: Valid) -> None:
     assert proof["breaks"] == {"before": 1, "after": 0}
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("change", "is_rejected"), [("net.weight.data.mul_(2)", True), ("pass", False)])
+def test_weights_that_change_in_later_calls_are_not_held_constant(
+    change: str, is_rejected: bool, tmp_path: Path, valid: Valid
+) -> None:
+    text = f"""\
+import torch
+net = torch.nn.Linear(4, 4)
+g = torch.compile(net, backend="aot_eager")
+for step in range(7):
+    with torch.no_grad():
+        g(torch.ones(2, 4))
+        if step == 4:
+            {change}
+"""
+    (tmp_path / "net.py").write_text(text, encoding="utf-8")
+    words = ["--config", "inductor.freezing=True", "--format", "json", "net.py"]
+    (proof,) = valid(ran(tmp_path, "verify", *words, brief=True).stdout, "verify")["proofs"]
+    assert (proof["verdict"] == "rejected") is is_rejected
+
+
 @pytest.mark.parametrize(
     ("text", "words", "said"),
     [
