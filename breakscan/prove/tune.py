@@ -749,6 +749,8 @@ class _Tune:
         # The rest is for a run of both programs in turns: without, nothing is taken.
         self._keep(self.base.seconds + self.best.run.seconds)
         candidate = self._candidate(self.best)
+        # What runs have compiled is not compiled again: here, no compile times count.
+        self.workers.cache_of = self.look.worker
         try:
             with running_original(self.workers) as original:
                 verifier = Verifier(original, list(candidate.texts), lambda *_: None)
@@ -762,6 +764,8 @@ class _Tune:
             self.notes.append(f"the compiled calls could not be compared: {error}")
         except OutOfTime:
             self.notes.append(f"the compiled calls were not compared one by one: {NO_TIME}")
+        finally:
+            self.workers.cache_of = None
         return None, False
 
     def _candidate(self, made: _Made) -> Candidate:

@@ -153,6 +153,8 @@ class Workers:
         self.until = math.inf
         self.ahead: list[tuple[Candidate, bool, Worker]] = []
         """Those that have been started in advance, and whether they probe."""
+        self.cache_of: Worker | None = None
+        """The worker whose compiler caches those have that are given no other's."""
         self._folder = folder
         self._numbers = itertools.count(1)
 
@@ -175,6 +177,7 @@ class Workers:
             if one[:2] == (candidate, probes):
                 self.ahead.remove(one)
                 return one[2]
+        cache_of = cache_of or self.cache_of
         folder = self._folder / f"worker{next(self._numbers)}"
         recording, cache = folder / "recording", (cache_of.folder if cache_of else folder) / "cache"
         recording.mkdir(parents=True)
