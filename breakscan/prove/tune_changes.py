@@ -17,9 +17,9 @@ from breakscan.explanation.frames import FrameStatus
 from breakscan.fix.result import in_one_line
 from breakscan.fix.rewrites.where import BOTH_COMPUTED
 from breakscan.fix.support import matchers as m
-from breakscan.fix.support.build import copied
+from breakscan.fix.support.build import copied, operand_of_and
 from breakscan.fix.support.context import Edit, Replacement
-from breakscan.fix.support.walking import findall, fresh_name, nodes_named, walk
+from breakscan.fix.support.walking import findall, fresh_name, nodes_named, read, walk, written
 from breakscan.model.findings import ChangeKind, Holder, Origin, Verdict
 from breakscan.model.problem import Caller, Problem, ProblemKind
 from breakscan.model.remedy import COMPILE, DYNAMO, NewLine, RemedyKind, Setting
@@ -37,6 +37,9 @@ _DISABLES = {"torch.compiler.disable", "torch._dynamo.disable"}
 _CLOCK = "BRK404"
 _CLOCKS = {"time", "timeit", "datetime"}
 """The rule of breaks at clocks, and the modules that have these."""
+_TESTS, _UNTRACED = "BRK1", ("BRK407", "BRK410", "BRK420", "BRK507", "BRK612")
+"""The family of rules of breaks at tests of tensors, and those at calls that ask the system, a file or a context."""
+_CONSTANT = "torch.compiler.assume_constant_result"
 NOT_COMPILED = "without torch.compile"
 """The name of the change that compiles nothing."""
 
@@ -396,7 +399,9 @@ def _decorate(
     file = program.file(path)
     if file is not None and name in file.functions:
         write = writer((os.path.abspath(path), partial(_decorated_edit, name=name, decorator=decorator)))
-        yield ProgramChange(RemedyKind.REGION, what or f"{decorator} at {name}", write)
+        kind = RemedyKind.CONSTRUCT if decorator == _CONSTANT else RemedyKind.REGION
+        assumes = (f"{name} does nothing but return the same in each call",) if decorator == _CONSTANT else ()
+        yield ProgramChange(kind, what or f"{decorator} at {name}", write, assumes)
 
 
 def _decorated_edit(file: UserFile, name: str, decorator: str) -> Edit | None:
@@ -710,6 +715,70 @@ def _untimed(file: UserFile, line: int) -> Edit | None:
     return Edit(found) if found else None
 
 
+def _of_exits(program: TunedProgram) -> Iterator[ProgramChange]:
+    """Returns that the test of a tensor decides, left to eager code: what follows may give the same with more work."""
+    tests: dict[str, dict[tuple[str, int], None]] = {}
+    for site in program.explanation.breaks:
+        if site.rule is not None and site.rule.id.startswith(_TESTS) and site.function:
+            tests.setdefault(site.function, {})[os.path.abspath(site.site.path), site.site.line] = None
+    for names in (*([list(tests)] if len(tests) > 1 else []), *([name] for name in tests)):
+        write = writer(*((path, partial(_without_exit, line=line)) for name in names for path, line in tests[name]))
+        what = f"no early return in compiled {' and '.join(names)}"
+        yield ProgramChange(RemedyKind.CONSTRUCT, what, write, ("what follows gives what the return gives",))
+
+
+def _without_exit(file: UserFile, line: int) -> Edit | None:
+    """``if not torch.compiler.is_compiling() and mask.all(): return y``."""
+    for node in walk(file.module):
+        if isinstance(node, cst.If) and file.span(node.test)[0] <= line <= file.span(node.test)[2]:
+            last = node.body.body[-1:] if node.orelse is None else ()
+            if any(isinstance(small, cst.Return) for one in last for small in getattr(one, "body", ())):
+                test = cst.parse_expression(f"not {file.named('torch.compiler.is_compiling')}()")
+                return Edit({node.test: cst.BooleanOperation(test, cst.And(), operand_of_and(node.test))})
+    return None
+
+
+def _of_constants(program: TunedProgram) -> Iterator[ProgramChange]:
+    """What asks a file, the system or a context, as a constant of compiled code: the function, or the call alone."""
+    for site in program.explanation.breaks:
+        file = program.file(site.site.path) if site.rule is not None and site.rule.id in _UNTRACED else None
+        function = file.functions.get(site.function or "") if file is not None else None
+        if file is None or function is None:
+            continue
+        path, names, call = os.path.abspath(site.site.path), {*written(function)}, file.at(site.site)
+        if _gives_values(file, function):
+            yield from _decorate(program, path, site.function or "", _CONSTANT)
+        if isinstance(call, cst.Call) and {*read(call)} <= {*written(file.module)} - names:
+            code = file.code(call)
+            write = writer((path, partial(_constant, function=site.function or "", code=code)))
+            assumes = (f"{code} gives the same in each call",)
+            yield ProgramChange(RemedyKind.CONSTRUCT, f"{code} as a constant", write, assumes)
+
+
+def _gives_values(file: UserFile, function: cst.FunctionDef) -> bool:
+    """True for a function that returns something, stores nothing, and is given literals alone."""
+    calls = [one for one in walk(file.module) if isinstance(one, cst.Call)]
+    given = [one.value for call in calls if file.code(call.func).endswith(function.name.value) for one in call.args]
+    is_given = bool(given) or {*written(function.params)} <= {"self", "cls"}
+    stored = findall(function.body, m.AssignTarget(target=~m.Name()) | m.AugAssign(target=~m.Name()) | m.Global())
+    is_literal = is_given and all(isinstance(one, cst.SimpleString | cst.BaseNumber) for one in given)
+    return is_literal and not stored and bool(findall(function.body, m.Return()))
+
+
+def _constant(file: UserFile, function: str, code: str) -> Edit | None:
+    """The call in a function of its own, whose result Dynamo takes for a constant."""
+    inside = file.functions.get(function, file.module)
+    found = {one: None for one in walk(inside) if isinstance(one, cst.Call) and file.code(one) == code}
+    at = next((number for number, one in enumerate(file.module.body) if not found.keys().isdisjoint(walk(one))), 0)
+    if not at:
+        return None
+    name = fresh_name(file.module, re.sub(r"\W+", "_", code).strip("_").lower()).value
+    new = cst.parse_module(f"@{file.named(_CONSTANT)}\ndef {name}():\n    return {code}\n").body[0]
+    above, lines = file.module.body[at - 1], [cst.EmptyLine(indent=False)] * 2
+    made: dict[cst.CSTNode, Replacement] = {one: cst.parse_expression(f"{name}()") for one in found}
+    return Edit({above: [above, new.with_changes(leading_lines=lines)], **made})
+
+
 def _of_attributes(program: TunedProgram) -> Iterator[ProgramChange]:
     """The attribute or the item of a dictionary that changes, kept in another way or not at all."""
     for problem in program.explanation.problems:
@@ -840,6 +909,8 @@ SOLVING: tuple[Changes, ...] = (
     _of_enabled,
     _of_disabled,
     _of_clocks,
+    _of_exits,
+    _of_constants,
     _of_sizes,
     _of_other_calls,
     _of_attributes,

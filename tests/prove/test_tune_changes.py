@@ -440,6 +440,29 @@ def f(x):
 
 print(time.time(), f(torch.rand(4)))
 """
+ASKED = """\
+from contextvars import ContextVar
+
+scale = ContextVar("scale", default="half")
+
+def factor():
+    return {"half": 0.5}[scale.get()]
+
+def null(name):
+    with open(name) as file:
+        return len(file.read())
+
+@torch.compile(backend="eager")
+def f(x, mask):
+    if mask.all() or mask.any():
+        x = x + 1
+        return x
+    x = x * factor() + null("/dev/null")
+    return torch.where(mask, x + 1, x)
+
+for n in range(2):
+    f(torch.rand(3), torch.arange(3) > 3)
+"""
 HOOKED = """\
 class Counter:
     def __init__(self):
@@ -483,6 +506,9 @@ for n in range(4):
         (TIMED, "no time taken by compiled Timer.__enter__", Counts(1, 0, 1, 0), Counts(0, 0, 0, 1)),
         (FOREIGN, "capture_scalar_outputs = True", Counts(4, 0, 0, 3), Counts(3, 0, 0, 2)),
         (HOOKED, "allow_unspec_int_on_nn_module = True", Counts(0, 3, 0, 4), Counts(0, 1, 0, 2)),
+        (ASKED, "no early return in compiled f", Counts(4, 0, 0, 4), Counts(2, 0, 0, 2)),
+        (ASKED, "scale.get() as a constant", Counts(4, 0, 0, 4), Counts(3, 0, 0, 4)),
+        (ASKED, "torch.compiler.assume_constant_result at null", Counts(4, 0, 0, 4), Counts(3, 0, 0, 3)),
         (SIZES, "torch.compile(..., dynamic=None)", Counts(0, 3, 0, 4), Counts(0, 1, 0, 2)),
         (SIZES, "torch.compile(..., dynamic=True)", Counts(0, 3, 0, 4), Counts(0, 0, 0, 1)),
         (SIZES, "without torch.compile", Counts(0, 3, 0, 4), Counts(0, 0, 0, 0)),
