@@ -1,7 +1,5 @@
 """``breakscan`` and ``python -m breakscan``."""
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import gc
@@ -10,8 +8,7 @@ from collections.abc import Sequence
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line and returns its exit status: 2 if breakscan could not do its work, 74 if its report could
-    not be written."""
+    """Runs the command line and returns its exit status: 2 if work was not done, 74 if its report was not written."""
     import click
 
     from breakscan.cli.exit_status import INTERRUPTED, OutputError, show_failure, standard_output

@@ -10,8 +10,6 @@
     assert not report.breaks
 """
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import functools
@@ -53,17 +51,12 @@ from breakscan.source.module import remember_source
 from breakscan.source.paths import display_path
 from breakscan.source.source_files import SourceFiles
 
-_STYLE = re.compile(r"\x1b\[[0-9;]*m|\x1b\]8;[^\x1b]*\x1b\\")
-"""Colours, and links."""
+_STYLE = re.compile(r"\x1b\[[0-9;]*m|\x1b\]8;[^\x1b]*\x1b\\")  # colours, and links
 _lock = threading.Lock()
-_active: list[Recording] = []
-"""From the outermost to the innermost; all of one thread."""
-_watches: list[_Watch] = []
-"""That of this process, if it is watched."""
-_WATCH_PAUSE = 0.3
-"""Seconds."""
-_WATCH_SHARE = 0.1
-"""The most of the time that reporting takes while the program runs."""
+_active: "list[Recording]" = []  # from the outermost to the innermost; all of one thread
+_watches: "list[_Watch]" = []  # that of this process, if it is watched
+_WATCH_PAUSE = 0.3  # seconds
+_WATCH_SHARE = 0.1  # the most of the time that reporting takes while the program runs
 
 
 class Report:
@@ -126,8 +119,7 @@ class Report:
 class Recording:
     """A recording of the compiler in this process while the ``with`` block runs, in all of its threads.
 
-    Blocks can be nested within a thread; what happens in the inner one is in both.
-    """
+    Blocks can be nested within a thread; what happens in the inner one is in both."""
 
     def __init__(self, *, keep_going: bool = False) -> None:
         self._keep_going = keep_going
@@ -139,7 +131,7 @@ class Recording:
         self._began = self._ended = 0.0
         self._imports = ImportWatch()
 
-    def __enter__(self) -> Recording:
+    def __enter__(self) -> "Recording":
         _import_compiler()
         self._thread = threading.get_ident()
         with _lock:
@@ -188,8 +180,7 @@ def record(*, keep_going: bool = False) -> Recording:
     ``torch._dynamo.reset()`` first.  ``keep_going`` ignores ``fullgraph=True`` for what is passed to
     ``torch.compile`` within the block.
 
-    Raises RuntimeError if torch is too old, or if another thread is recording.
-    """
+    Raises RuntimeError if torch is too old, or if another thread is recording."""
     return Recording(keep_going=keep_going)
 
 
@@ -197,8 +188,7 @@ def watch() -> None:
     """Prints each break and recompile of this process on standard error, soon after it happens, with what to do about
     it; nothing where there is none.  Of the ranks of a job, the first one prints.  Calls after the first do nothing.
 
-    Raises RuntimeError if torch is too old.
-    """
+    Raises RuntimeError if torch is too old."""
     if not _watches and not number_in(os.environ, "RANK"):
         _watches.append(_Watch())
 
@@ -248,8 +238,7 @@ class _Watch:
             time.sleep((time.perf_counter() - began) / _WATCH_SHARE)
 
     def _report(self) -> None:
-        """Prints the problems that are new, and changes that have caused twice as many recompiles as when they were
-        printed."""
+        """Prints the new problems, and changes that have caused twice as many recompiles as when they were printed."""
         if os.getpid() != self._process:
             return
         # What goes wrong in here does not reach the program.
@@ -273,8 +262,7 @@ def explain(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Repor
     A compiled callable is called as it is; anything else is passed to ``torch.compile``, before and after which Dynamo
     forgets what it compiled.  Random numbers, and the buffers and modes of a module, are restored.  Other changes by
     the function, such as to its arguments, stay.  An exception of the function is raised; one of the compiler is in
-    the report.
-    """
+    the report."""
     return explain_calls(function, [(args, kwargs)])[0]
 
 
@@ -350,8 +338,7 @@ def _program_as_it_was(function: Callable[..., Any]) -> Iterator[None]:
 
 
 def _shown(path: str, folder: str) -> str:
-    """The name of a file in reports: of a cell of the notebook that runs in this process ``In[3]``, of another one its
-    path from a folder."""
+    """The name of a file in reports: ``In[3]`` of a cell of this notebook, else its path from a folder."""
     number = cell_numbers().get(path)
     if number is None:
         return display_path(path, folder)

@@ -2,10 +2,7 @@
 
 ::
 
-    %load_ext breakscan.notebook
-"""
-
-from __future__ import annotations
+    %load_ext breakscan.notebook"""
 
 import contextlib
 from collections.abc import Iterator
@@ -30,8 +27,7 @@ def breakscan(line: str, cell: str) -> None:
     %%breakscan [--keep-going] [--text]
 
     --keep-going  ignore fullgraph=True, and report all breaks instead of the first one
-    --text        show the report as text instead of HTML
-    """
+    --text        show the report as text instead of HTML"""
     arguments: Any = magic_arguments
     parser = arguments.MagicArgumentParser("%%breakscan", add_help=False)
     parser.add_argument("--keep-going", action="store_true")

@@ -2,10 +2,7 @@
 
 ``assert_compiles`` compiles and calls a function; ``@pytest.mark.fullgraph`` records what a test compiles;
 ``--breakscan-summary`` records all tests.  If none of these is used, nothing is recorded, and neither torch nor the
-rest of breakscan is imported.
-"""
-
-from __future__ import annotations
+rest of breakscan is imported."""
 
 import csv
 import importlib.util
@@ -23,12 +20,9 @@ _MARK = "fullgraph"
 _UPDATE = "--breakscan-update-expected"
 _COLUMNS = ("name", "accuracy", "graph_breaks", "recompiles")
 _SUMMARY = "breakscan_summary"
-_ATTRIBUTE = "breakscan_sites"
-"""A section of a test's report, which pytest-xdist workers also send."""
+_ATTRIBUTE = "breakscan_sites"  # a section of a test's report, which pytest-xdist workers also send
 _MOST_TESTS = 3
-
 _TRACED = re.compile(r"^.*\btorch\.__trace:\S+[^\S\n]*(?:\n|\Z)", re.MULTILINE)
-
 _sites = pytest.StashKey[list[dict[str, str]]]()
 
 
@@ -48,11 +42,9 @@ def assert_compiles(
     ``then`` has the arguments of further calls, the last of which gives the result; ``kwargs`` are passed to each call.
     A compiled callable is called as it is, with its own ``backend`` and ``fullgraph``.
 
-    Fails the test if more than ``breaks`` sites break the graph, if there are more than ``recompiles`` recompiles,
-    if a function falls back to eager for another reason, if a call runs eager because of ``torch.compiler.set_stance``
-    (but for the first one under ``"eager_then_compile"``),
-    or if nothing is compiled.
-    """
+    Fails the test if more than ``breaks`` sites break the graph, if there are more than ``recompiles`` recompiles, if a
+    function falls back to eager for another reason, if a call runs eager because of ``torch.compiler.set_stance`` (but
+    for the first one under ``"eager_then_compile"``), or if nothing is compiled."""
     __tracebackhide__ = True
     from breakscan.api import explain_calls
 
@@ -85,8 +77,7 @@ class TorchCompileTesterMixin:
     """Tests that a model compiles, with the names and the methods that those of diffusers have.
 
     A subclass sets ``model_class``, and defines ``get_init_dict`` and ``get_dummy_inputs``; or
-    ``prepare_init_args_and_inputs_for_common``, which returns both.
-    """
+    ``prepare_init_args_and_inputs_for_common``, which returns both."""
 
     model_class: Any = None
     different_shapes_for_compilation: Sequence[tuple[int, int]] | None = None
@@ -235,7 +226,7 @@ def _without_trace(sections: Iterable[tuple[str, str]]) -> Iterator[tuple[str, s
             yield name, rest
 
 
-def _judge(report: Report, what: str, breaks: int = 0, recompiles: int | None = None) -> None:
+def _judge(report: "Report", what: str, breaks: int = 0, recompiles: int | None = None) -> None:
     """Fails the test for more than it allows; the defaults are those of the marker."""
     __tracebackhide__ = True
     from breakscan.report.explain.assertion_message import objections
@@ -244,7 +235,7 @@ def _judge(report: Report, what: str, breaks: int = 0, recompiles: int | None = 
         pytest.fail("\n".join([f"{what}:", *found]), pytrace=False)
 
 
-def _expected(item: pytest.Item, report: Report, file: Path) -> dict[str, Any]:
+def _expected(item: pytest.Item, report: "Report", file: Path) -> dict[str, Any]:
     """The numbers that a file, in the form of PyTorch's expected accuracies, has for a test: by its parameters, or else
     its name.  Fails the test if there are fewer now."""
     __tracebackhide__ = True
@@ -276,7 +267,7 @@ def _expected(item: pytest.Item, report: Report, file: Path) -> dict[str, Any]:
     return {"breaks": expected[0] or 0, "recompiles": expected[1]}
 
 
-def _keep(item: pytest.Item, report: Report) -> None:
+def _keep(item: pytest.Item, report: "Report") -> None:
     """Adds to the summary, and to the properties that --junitxml writes."""
     from breakscan.report.explain.assertion_message import break_lines
 

@@ -1,7 +1,5 @@
 """The baseline of ``check``: its options, read before a check, compared with what it found, and written after it."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -22,7 +20,7 @@ from breakscan.check.baseline import (
     read_baseline,
 )
 from breakscan.cli.committed_file import CommittedFile, read_file
-from breakscan.cli.options import KNOWN, option
+from breakscan.cli.options import FILE_PATH, KNOWN, flag, option
 from breakscan.model.findings import Finding
 from breakscan.model.words import counted
 from breakscan.report.findings import MODE_WORDS
@@ -42,9 +40,7 @@ class Baselining:
         self, findings: Sequence[Finding], checked: CheckedPaths, lines: Callable[[str], list[str]] = checked_lines
     ) -> BaselineComparison:
         """Compare with what is allowed; ``lines`` reads a file.  A baseline that does not exist yet allows everything.
-
-        Raises ClickException for a baseline that is for another target.
-        """
+        Raises ClickException for a baseline that is for another target."""
         folder = self.file.folder
         now = known_findings(findings, folder, lines=lines)
         if self.found is None:
@@ -68,11 +64,9 @@ class Baselining:
     def status(
         self, found: BaselineComparison, checked: CheckedPaths, unchecked: int, fails: Callable[[Finding], bool]
     ) -> int:
-        """Update the baseline, and return the exit status.
-
-        If there are new findings, the baseline stays as it is, and the status is 1 if one of them ``fails``.  If some
-        paths could not be checked, no new baseline is made.  Raises ClickException if it cannot be written.
-        """
+        """Update the baseline, and return the exit status.  If there are new findings, the baseline stays as it is, and
+        the status is 1 if one of them ``fails``.  If some paths could not be checked, no new baseline is made.  Raises
+        ClickException if it cannot be written."""
         file, before = self.file, self.found
         if before is None and unchecked:
             return file.refuse(f"{file.path} was not made: {counted(unchecked, 'path')} not checked")
@@ -99,29 +93,20 @@ class Baselining:
 
 @dataclass(frozen=True, slots=True)
 class BaselineOptions:
-    """The options, as they were given."""
-
     baseline: Path | None = option(
         "--baseline",
-        section=KNOWN,
-        type=click.Path(path_type=Path, dir_okay=False),
+        "Report only findings that this file does not allow, and remove those that are gone from it.",
+        KNOWN,
+        type=FILE_PATH,
         metavar="FILE",
-        help="Report only findings that this file does not allow, and remove those that are gone from it.",
     )
-    locked: bool = option(
-        "--locked", section=KNOWN, is_flag=True, help="Exit with 1 if the baseline would change, and do not change it."
-    )
-    baseline_add: bool = option("--baseline-add", section=KNOWN, is_flag=True, help="Add new findings to the baseline.")
-    no_baseline: bool = option(
-        "--no-baseline", section=KNOWN, is_flag=True, help="Report also what the baseline of the configuration allows."
-    )
+    locked: bool = flag("--locked", "Exit with 1 if the baseline would change, and do not change it.", KNOWN)
+    baseline_add: bool = flag("--baseline-add", "Add new findings to the baseline.", KNOWN)
+    no_baseline: bool = flag("--no-baseline", "Report also what the baseline of the configuration allows.", KNOWN)
 
     def read(self, files: Iterable[Path], settings: FileSettings, *, off: bool = False) -> Baselining | None:
         """Return the baseline of some files: ``--baseline``, else the one that their configuration names, unless it is
-        ``off``.
-
-        Raises UsageError for options that cannot be combined, ClickException for a file that cannot be used.
-        """
+        ``off``.  Raises UsageError for options that exclude each other, ClickException for a file of no use."""
         off = off or self.no_baseline
         if self.baseline is not None and off:
             raise click.UsageError("--baseline and --no-baseline cannot be combined")

@@ -1,7 +1,5 @@
 """``breakscan bench``."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 
@@ -24,9 +22,9 @@ def bench(
     ),
     modes: tuple[str, ...] | None = list_option("--modes", "Only these modes of inductor.  [all]"),
     autotune: bool = option(
-        "--autotune/--no-autotune", default=True, help="Try the max-autotune modes, which take minutes.  [on]"
+        "--autotune/--no-autotune", "Try the max-autotune modes, which take minutes.  [on]", default=True
     ),
-    dynamic: bool = option("--dynamic/--no-dynamic", default=True, help="Try dynamic=True.  [on]"),
+    dynamic: bool = option("--dynamic/--no-dynamic", "Try dynamic=True.  [on]", default=True),
     measured: MeasuringOptions = group(MeasuringOptions),
     format_: str = format_option(BENCH),
     output: Path | None = output_option,

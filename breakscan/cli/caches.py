@@ -1,7 +1,5 @@
 """``breakscan explain --caches``."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys
@@ -26,8 +24,7 @@ from breakscan.report.caches import cold_start
 from breakscan.report.formats import CACHES
 from breakscan.source.writing import replace_content
 
-_LOCAL_ALONE = ("FX_GRAPH", "AUTOGRAD", "AUTOTUNE")
-"""Caches of torch that may lie on another machine."""
+_LOCAL_ALONE = ("FX_GRAPH", "AUTOGRAD", "AUTOTUNE")  # caches of torch that may lie on another machine
 
 
 def explain_caches(

@@ -1,7 +1,5 @@
 """``breakscan check``."""
 
-from __future__ import annotations
-
 import gc
 import os
 import sys
@@ -24,6 +22,7 @@ from breakscan.cli.options import (
     SectionedCommand,
     argument,
     declared,
+    flag,
     format_option,
     group,
     list_option,
@@ -61,22 +60,16 @@ _SEVERITIES = (Severity.INFO, Severity.WARNING, Severity.ERROR)
 
 @dataclass(frozen=True, slots=True)
 class _Options:
-    """The options of ``check`` alone, as they were given."""
-
     stdin_filename: str | None = option(
-        "--stdin-filename",
-        section=CHECKED,
-        metavar="NAME",
-        help="Name of the file that is read from standard input (-).",
+        "--stdin-filename", "Name of the file that is read from standard input (-).", CHECKED, metavar="NAME"
     )
     add_ignore: str | None = option(
-        "--add-ignore", section=KNOWN, metavar="REASON", help="Suppress each finding by a comment with this reason."
+        "--add-ignore", "Suppress each finding by a comment with this reason.", KNOWN, metavar="REASON"
     )
-    warn_unused_ignores: bool = option(
+    warn_unused_ignores: bool = flag(
         "--warn-unused-ignores",
-        section=KNOWN,
-        is_flag=True,
-        help="Report suppression comments that are not needed.  PATHS must be the whole project.",
+        "Report suppression comments that are not needed.  PATHS must be the whole project.",
+        KNOWN,
     )
     fail_on: tuple[str, ...] | None = list_option(
         "--fail-on",
@@ -84,12 +77,8 @@ class _Options:
         "warning, info).",
         REPORTED,
     )
-    show_regions: bool = option(
-        "--show-regions", section=REPORTED, is_flag=True, help="List what counts as compiled, and from where."
-    )
-    exit_zero: bool = option(
-        "--exit-zero", section=REPORTED, is_flag=True, help="Exit with 0 even if there are findings."
-    )
+    show_regions: bool = flag("--show-regions", "List what counts as compiled, and from where.", REPORTED)
+    exit_zero: bool = flag("--exit-zero", "Exit with 0 even if there are findings.", REPORTED)
     quiet: bool = quiet_option
 
     def stdin(self, paths: Sequence[str]) -> str | None:
@@ -136,9 +125,7 @@ def check(
     format_: str = format_option(CHECK),
     output: Path | None = output_option,
     baseline: BaselineOptions = group(BaselineOptions),
-    diff: str | None = option(
-        "--diff", section=KNOWN, metavar="REF", help="Report only what is new since this branch left REF."
-    ),
+    diff: str | None = option("--diff", "Report only what is new since this branch left REF.", KNOWN, metavar="REF"),
     own: _Options = group(_Options),
 ) -> None:
     """Show where torch.compile will break the graph, recompile or fall back to eager in Python files and notebooks.
@@ -246,7 +233,8 @@ def _compare_targets(where: Sequence[str], selection: Selection, own: _Options, 
             continue  # the same, or not measured on one of them
         change = "new" if before is None else "gone" if after is None else "changed"
         counts[change] += 1
-        fails |= after is not None and (before is None or _worse(before, after))
+        order = _SEVERITIES.index
+        fails |= after is not None and (before is None or order(after.severity) > order(before.severity))
         was, now = map(_standing, (before, after))
         lines.append(f"{one.site.path}:{one.site.line}:{one.site.column}: {was} → {now}  {one.rule} {one.message}")
     total = ", ".join(f"{counts[change]} {change}" for change in ("new", "gone", "changed") if counts[change])
@@ -263,10 +251,6 @@ def _standing(finding: Finding | None) -> str:
     if finding is None:
         return "no finding"
     return f"{finding.severity.value} ({finding.verdict.value if finding.verdict else 'not measured'})"
-
-
-def _worse(before: Finding, after: Finding) -> bool:
-    return _SEVERITIES.index(after.severity) > _SEVERITIES.index(before.severity)
 
 
 def _failing(asked: tuple[str, ...] | None, library: Library) -> Callable[[Finding], bool]:

@@ -1,7 +1,5 @@
 """The option ``--diff`` of ``check``: what is new since another commit."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -22,11 +20,9 @@ from breakscan.source.files import is_excluded
 def compare_with_commit(
     ref: str, paths: Sequence[str], files: Sequence[Path], result: CheckResult, settings: FileSettings, jobs: int | None
 ) -> BaselineComparison:
-    """Compare the findings of ``check`` in ``files`` below ``paths`` with those at the other commit.
-
-    Both are checked with the present settings.  A cached result of now is used for both if all files that it depends
-    on are unchanged.  Raises ClickException if git fails.
-    """
+    """Compare the findings of ``check`` in ``files`` below ``paths`` with those at the other commit.  Both are checked
+    with the present settings.  A cached result of now is used for both if all files that it depends on are unchanged.
+    Raises ClickException if git fails."""
     here = Path.cwd()
     present = Checker(settings)
     start = Path(os.path.abspath(paths[0]))

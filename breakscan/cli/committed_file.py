@@ -1,7 +1,4 @@
-"""A committed file of what is allowed, as the lock and the baseline are, and its options ``--NAME``, ``--locked`` and
-``--NAME-add``."""
-
-from __future__ import annotations
+"""A committed file of what is allowed, lock or baseline, with the options ``--NAME``, ``--locked``, ``--NAME-add``"""
 
 import os
 from collections.abc import Callable
@@ -14,9 +11,7 @@ import click
 from breakscan.source.writing import CommittedFileError, write_committed
 
 T = TypeVar("T")
-
-NOT_MET = 1
-"""The exit status if there is something that a gate or such a file does not allow."""
+NOT_MET = 1  # the exit status if there is something that a gate or such a file does not allow
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +51,8 @@ class CommittedFile:
 def read_file(
     name: str, path: Path | None, locked: bool, add: bool, read: Callable[[Path], T | None]
 ) -> tuple[CommittedFile, T | None] | None:
-    """Return the file that the options name, with its content: None if it does not exist yet.
-
-    Raises UsageError for options that cannot be combined, ClickException for a file that cannot be used.
-    """
+    """Return the file that the options name, with its content: None if it does not exist yet.  Raises UsageError for
+    options that cannot be combined, ClickException for a file that cannot be used."""
     if path is None:
         if locked or add:
             raise click.UsageError(f"{'--locked' if locked else f'--{name}-add'} goes with --{name} FILE")

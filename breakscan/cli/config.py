@@ -1,7 +1,5 @@
 """``breakscan config``: the settings that apply to a file."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator
@@ -24,7 +22,7 @@ from breakscan.source.paths import PathPattern, display_path
 @declared
 def config(
     path: str = argument(default=".", type=click.Path(exists=True)),
-    config: Path | None = option("--config", type=click.Path(path_type=Path), help="Use this configuration file."),
+    config: Path | None = option("--config", "Use this configuration file.", type=click.Path(path_type=Path)),
     output: Path | None = output_option,
 ) -> None:
     """Show the settings that apply to PATH, and the configuration file that they come from.

@@ -1,7 +1,5 @@
 """The exit statuses of breakscan, and the errors that end a command early."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os
@@ -12,12 +10,9 @@ from collections.abc import Iterator
 import click
 
 FAILED = 2
-INTERRUPTED = 130
-"""The exit status after Ctrl-C, as in a shell."""
-UNWRITTEN = 74
-"""The exit status if a report could not be written, ``EX_IOERR`` of ``sysexits.h``."""
-_NOT_OF_WRITING = {errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM}
-"""Errors of processes and files that cannot be opened."""
+INTERRUPTED = 130  # the exit status after Ctrl-C, as in a shell
+UNWRITTEN = 74  # the exit status if a report could not be written, ``EX_IOERR`` of ``sysexits.h``
+_NOT_OF_WRITING = {errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM}  # of what cannot be opened
 
 
 class OutputError(click.ClickException):

@@ -1,7 +1,5 @@
 """``breakscan explain``."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path
@@ -10,7 +8,18 @@ import click
 
 from breakscan.cli.exit_status import FAILED, UNWRITTEN, OutputError, show_failure
 from breakscan.cli.gates import GateOptions, LockOptions, gate_status
-from breakscan.cli.options import SectionedCommand, argument, declared, format_option, group, option, output_to
+from breakscan.cli.options import (
+    FILE_PATH,
+    FOLDER_PATH,
+    SectionedCommand,
+    argument,
+    declared,
+    flag,
+    format_option,
+    group,
+    option,
+    output_to,
+)
 from breakscan.cli.output import STDOUT, is_read_on_terminal, refuse_source, report_stream, require_writable
 from breakscan.cli.programs import ARGUMENTS, RequestOptions, add_unmet, refuse_notebook, require_torch
 from breakscan.cli.reporting import check_option, explain_report, require_room, show_option
@@ -34,39 +43,37 @@ from breakscan.source.paths import display_path
 from breakscan.source.source_files import SourceFiles
 
 STDIN = "-"
-CACHES = "Caches"
-"""A section of the help."""
+CACHES = "Caches"  # a section of the help
 
 
 @click.command(cls=SectionedCommand, context_settings={"allow_interspersed_args": False})
 @declared
 def explain(
-    as_module: bool = option("-m", is_flag=True, help="PROGRAM is the name of a module, as for python -m."),
-    as_code: bool = option("-c", is_flag=True, help="PROGRAM is code, as for python -c."),
+    as_module: bool = flag("-m", "PROGRAM is the name of a module, as for python -m."),
+    as_code: bool = flag("-c", "PROGRAM is code, as for python -c."),
     format_: str = format_option(EXPLAIN),
     output: Path | None = output_to("standard error"),
     save: Path | None = option(
         "--save",
-        type=click.Path(path_type=Path, file_okay=False),
+        "Keep the recording in this new folder.  [for some days, for breakscan report --last]",
+        type=FOLDER_PATH,
         metavar="FOLDER",
-        help="Keep the recording in this new folder.  [for some days, for breakscan report --last]",
     ),
     check: bool = check_option,
     asked: RequestOptions = group(RequestOptions),
     tables: tuple[str, ...] = show_option,
-    caches: bool = option(
+    caches: bool = flag(
         "--caches",
-        section=CACHES,
-        is_flag=True,
-        help="Run PROGRAM twice with one fresh folder of compiler caches, and show what the second run finds in it.",
+        "Run PROGRAM twice with one fresh folder of compiler caches, and show what the second run finds in it.",
+        CACHES,
     ),
     warm_up: Path | None = option(
         "--warm-up",
-        section=CACHES,
-        type=click.Path(path_type=Path, dir_okay=False),
+        "--caches, and write what was compiled to this file, for other machines to load, once a third run has.",
+        CACHES,
+        type=FILE_PATH,
         callback=refuse_source,
         metavar="FILE",
-        help="--caches, and write what was compiled to this file, for other machines to load, once a third run has.",
     ),
     gate: GateOptions = group(GateOptions),
     lock: LockOptions = group(LockOptions),

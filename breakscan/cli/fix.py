@@ -1,7 +1,5 @@
 """``breakscan fix``."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -12,10 +10,10 @@ from breakscan.cli.options import (
     SectionedCommand,
     argument,
     declared,
+    flag,
     format_option,
     group,
     list_option,
-    option,
     output_option,
 )
 from breakscan.cli.output import ProgressBar, report_stream
@@ -40,10 +38,8 @@ def fix(
     ctx: click.Context,
     /,
     paths: tuple[str, ...] = argument(nargs=-1, type=click.Path(path_type=str)),
-    write: bool = option("--write", is_flag=True, help="Write the safe edits.  [only print the diff of all]"),
-    unsafe: bool = option(
-        "--unsafe", is_flag=True, help="Also write the edits that assume something or change more than speed."
-    ),
+    write: bool = flag("--write", "Write the safe edits.  [only print the diff of all]"),
+    unsafe: bool = flag("--unsafe", "Also write the edits that assume something or change more than speed."),
     ids: tuple[str, ...] | None = list_option("--rewrite", "Only these rewrites, by their ids."),
     recordings: tuple[Path, ...] = recording_option,
     format_: str = format_option(FIX),

@@ -1,7 +1,5 @@
 """The options of the gates of a run, such as ``--max-breaks``, and of its lock."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +8,7 @@ from typing import Any
 import click
 
 from breakscan.cli.committed_file import NOT_MET, CommittedFile, read_file
-from breakscan.cli.options import list_option, option
+from breakscan.cli.options import FILE_PATH, flag, list_option, option
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.gates import (
     Gates,
@@ -27,18 +25,15 @@ from breakscan.model.words import counted
 from breakscan.report.printable import visible
 from breakscan.rulebook.library import Library
 
-GATES = "Gates"
-"""A section of the help."""
+GATES = "Gates"  # a section of the help
 
 
 def _at_most(name: str, when: str) -> Any:
-    return option(name, section=GATES, type=click.IntRange(min=0), metavar="N", help=f"Exit with 1 {when}.")
+    return option(name, f"Exit with 1 {when}.", GATES, type=click.IntRange(min=0), metavar="N")
 
 
 @dataclass(frozen=True, slots=True)
 class GateOptions:
-    """The options, as they were given."""
-
     max_breaks: int | None = _at_most("--max-breaks", "if more than N sites break the graph, not counting torch's own")
     max_recompiles: int | None = _at_most("--max-recompiles", "if there are more than N recompiles")
     max_eager_calls: int | None = _at_most("--max-eager-calls", "if more than N calls of compiled code run eager")
@@ -61,10 +56,7 @@ class GateOptions:
 
 
 def gate_status(gates: Gates, explanation: Explanation) -> int:
-    """Return the exit status of the gates; prints those that are not met.
-
-    A run in which nothing was compiled meets no gate.
-    """
+    """Return the exit status of the gates; prints those that are not met: none, where nothing was compiled."""
     if not gates:
         return 0
     if nothing_compiled(explanation):
@@ -78,21 +70,17 @@ def gate_status(gates: Gates, explanation: Explanation) -> int:
 
 @dataclass(frozen=True, slots=True)
 class LockOptions:
-    """The options, as they were given."""
-
     lock: Path | None = option(
         "--lock",
-        section=GATES,
-        type=click.Path(path_type=Path, dir_okay=False),
+        "Exit with 1 for a break that this file does not allow, and remove those that are gone from it.",
+        GATES,
+        type=FILE_PATH,
         metavar="FILE",
-        help="Exit with 1 for a break that this file does not allow, and remove those that are gone from it.",
     )
-    locked: bool = option(
-        "--locked", section=GATES, is_flag=True, help="Exit with 1 if the lock would change, and do not change it."
-    )
-    lock_add: bool = option("--lock-add", section=GATES, is_flag=True, help="Add new breaks to the lock.")
+    locked: bool = flag("--locked", "Exit with 1 if the lock would change, and do not change it.", GATES)
+    lock_add: bool = flag("--lock-add", "Add new breaks to the lock.", GATES)
 
-    def read(self, argv: Sequence[str]) -> Locking | None:
+    def read(self, argv: Sequence[str]) -> "Locking | None":
         """The lock that the options ask for, read before the program runs; see :func:`.read_file`."""
         asked = read_file("lock", self.lock, self.locked, self.lock_add, read_lock)
         if asked is None:
@@ -115,10 +103,8 @@ class Locking:
     program: str
 
     def status(self, explanation: Explanation, failed: bool) -> int:
-        """Update the lock, and return the exit status; prints what is wrong and what was written.
-
-        After a run that failed, the lock stays as it is.  Raises ClickException if it cannot be written.
-        """
+        """Update the lock, and return the exit status; prints what is wrong and what was written.  After a run that
+        failed, the lock stays as it is.  Raises ClickException if it cannot be written."""
         file = self.file
         if nothing_compiled(explanation):
             return file.refuse(f"nothing was compiled: {file.path} is left as it is")

@@ -1,7 +1,5 @@
 """The command group.  A command's module is imported when the command runs, which keeps the start fast."""
 
-from __future__ import annotations
-
 import importlib
 
 import click

@@ -1,7 +1,5 @@
 """The options and the progress that ``verify``, ``bench`` and ``tune`` share."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable
@@ -11,7 +9,7 @@ from typing import Any
 
 import click
 
-from breakscan.cli.options import argument, option
+from breakscan.cli.options import argument, flag, option
 from breakscan.cli.output import report_stream
 from breakscan.cli.programs import ARGUMENTS, COMPILE, refuse_notebook, requests_for, require_torch
 from breakscan.prove.observation import NothingToMeasure
@@ -25,10 +23,8 @@ from breakscan.report.printable import visible
 class MeasuringOptions:
     """The options of ``verify``, ``bench`` and ``tune`` about the program, and PROGRAM with its ARGUMENTS."""
 
-    as_module: bool = option("-m", is_flag=True, help="PROGRAM is the name of a module, as for python -m.")
-    calls: int = option(
-        "--calls", type=click.IntRange(min=1), default=CALLS, help=f"Number of calls to capture.  [{CALLS}]"
-    )
+    as_module: bool = flag("-m", "PROGRAM is the name of a module, as for python -m.")
+    calls: int = option("--calls", f"Number of calls to capture.  [{CALLS}]", type=click.IntRange(min=1), default=CALLS)
     compile_: tuple[str, ...] = option("--compile", **COMPILE)
     program: str = argument()
     arguments: tuple[str, ...] = argument(**ARGUMENTS)
@@ -47,13 +43,13 @@ class MeasuringOptions:
 
 def apply_option(which: str) -> Any:
     """``--apply``, of ``which``."""
-    return option("--apply", is_flag=True, help=f"Write {which} into your files.")
+    return flag("--apply", f"Write {which} into your files.")
 
 
 def apply_unseen_option(unseen: str) -> Any:
     """``--apply-unseen``, which writes ``unseen`` as well."""
     help_ = f"Like --apply, and also write {unseen}: with code that no call ran, or with other results in varied calls."
-    return option("--apply-unseen", is_flag=True, help=help_)
+    return flag("--apply-unseen", help_)
 
 
 def measured_report(measure: Callable[[], Report], formats: Formats[Report], name: str, output: Path | None) -> Report:

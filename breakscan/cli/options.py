@@ -1,7 +1,5 @@
 """Options as parameters of commands and as fields of groups, and those of reports: ``--format`` and ``--output``."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 from collections.abc import Callable
@@ -15,15 +13,13 @@ from breakscan.cli.output import refuse_source
 from breakscan.report.formats import Formats
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-
+FILE_PATH = click.Path(path_type=Path, dir_okay=False)
+FOLDER_PATH = click.Path(path_type=Path, file_okay=False)
 CHECKED, REPORTED, KNOWN, PERFORMANCE = "What is checked", "Report and exit status", "Known findings", "Performance"
 """Sections of the help."""
 
 
 class _Option(click.Option):
-    """An option in a section of the help."""
-
     def __init__(self, *names: Any, section: str, **attributes: Any) -> None:
         super().__init__(*names, **attributes)
         self.section = section
@@ -43,15 +39,20 @@ class SectionedCommand(click.Command):
                 formatter.write_dl(sections[title])
 
 
-def option(*names: str, section: str = "Options", **attributes: Any) -> Any:
-    """An option as :func:`click.option` declares it: the default of a parameter of a :func:`declared` command, or a
-    field of a group.  Its value is named like the parameter or the field."""
-    return field(metadata={"add": lambda name: click.option(*names, name, cls=_Option, section=section, **attributes)})
+def option(names: str, help: str, section: str = "Options", **attributes: Any) -> Any:
+    """An option as :func:`click.option` declares it, with names between blanks: the default of a parameter of a
+    :func:`declared` command, or a field of a group.  Its value is named like the parameter or the field."""
+    kept = {**attributes, "cls": _Option, "section": section, "help": help}
+    return field(metadata={"add": lambda name: click.option(*names.split(), name, **kept)})
+
+
+def flag(names: str, help: str, section: str = "Options") -> Any:
+    return option(names, help, section, is_flag=True)
 
 
 def list_option(name: str, help_: str, section: str = "Options") -> Any:
     """An option that may be repeated, with words between commas; None if it was not given."""
-    return option(name, section=section, metavar="LIST", multiple=True, callback=_words, help=help_)
+    return option(name, help_, section, metavar="LIST", multiple=True, callback=_words)
 
 
 def argument(**attributes: Any) -> Any:
@@ -96,7 +97,7 @@ def format_option(formats: Formats[Any]) -> Any:
     """``--format``; the first format is the default."""
     default = formats.names[0]
     help_ = f"The format of the report.  [{default}]"
-    return option("--format", section=REPORTED, type=click.Choice(formats.names), default=default, help=help_)
+    return option("--format", help_, REPORTED, type=click.Choice(formats.names), default=default)
 
 
 def output_to(default: str) -> Any:
@@ -104,7 +105,7 @@ def output_to(default: str) -> Any:
     command refuses to write over source files."""
     help_ = f"Write the report to this file, or to standard output (-).  [{default}]"
     type_ = click.Path(path_type=Path, dir_okay=False, allow_dash=True)
-    return option("-o", "--output", section=REPORTED, type=type_, callback=refuse_source, help=help_)
+    return option("-o --output", help_, REPORTED, type=type_, callback=refuse_source)
 
 
 output_option = output_to("standard output")

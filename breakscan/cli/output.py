@@ -1,7 +1,5 @@
 """The output of a command, to standard output or a file, in any encoding, into a pipe that may close; and progress."""
 
-from __future__ import annotations
-
 import codecs
 import contextlib
 import errno
@@ -36,20 +34,16 @@ def _replace(error: UnicodeError) -> tuple[str, int]:
 codecs.register_error("breakscan", _replace)
 
 
-STDOUT = Path("-")
-"""The path that means standard output."""
-SOURCES = (".py", ".pyi", ".pyw", ".ipynb", ".toml")
-"""Endings of files that no report replaces: those of code and of configurations."""
+STDOUT = Path("-")  # the path that means standard output
+SOURCES = (".py", ".pyi", ".pyw", ".ipynb", ".toml")  # endings of code and configurations, which no report replaces
 _NOT_REPLACEABLE = {errno.EACCES, errno.EPERM, errno.EROFS, errno.EBUSY, errno.EXDEV}
 
 
 @contextlib.contextmanager
 def report_stream(path: Path | None) -> Iterator[TextIO]:
-    """The stream for a report: a UTF-8 file, which is replaced as a whole in the end, or standard output.
-
-    A reader that closes the pipe early (``| head``) is no error.  Raises ClickException if the file cannot be opened,
-    and OutputError if the report cannot be written.
-    """
+    """The stream for a report: a UTF-8 file, which is replaced as a whole in the end, or standard output.  A reader
+    that closes the pipe early (``| head``) is no error.  Raises ClickException if the file cannot be opened, and
+    OutputError if the report cannot be written."""
     if path is not None and path != STDOUT:
         require_writable(path)
         buffer = io.BytesIO()
@@ -111,8 +105,7 @@ def _put(path: Path, data: bytes) -> None:
         raise OutputError(f"cannot write {path}: {error.strerror}") from error
 
 
-PATIENCE = 1.0
-"""Seconds of work before a bar appears."""
+PATIENCE = 1.0  # seconds of work before a bar appears
 
 
 class ProgressBar:
@@ -129,7 +122,7 @@ class ProgressBar:
         self._started = time.monotonic()
         self._bar: Progress | None = None
 
-    def __enter__(self) -> ProgressBar:
+    def __enter__(self) -> "ProgressBar":
         return self
 
     def __call__(self, done: int, total: int) -> None:
@@ -143,7 +136,7 @@ class ProgressBar:
         if self._bar is not None:
             self._bar.stop()
 
-    def _start(self, total: int) -> Progress:
+    def _start(self, total: int) -> "Progress":
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 

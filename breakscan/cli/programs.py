@@ -1,7 +1,5 @@
 """The program that a command runs: its arguments, its torch, and ``--compile``."""
 
-from __future__ import annotations
-
 import shlex
 import sys
 from collections.abc import Sequence
@@ -11,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from breakscan.cli.options import option
+from breakscan.cli.options import flag, option
 from breakscan.model.torch_versions import SUPPORTED, is_too_old
 from breakscan.recording.bootstrap.eager_compile import BACKEND
 from breakscan.recording.launch import RequestError, Requests, compile_request
@@ -21,15 +19,13 @@ from breakscan.source.python_text import is_notebook
 if TYPE_CHECKING:
     from breakscan.explanation.explanation import Explanation
 
-UNMET = 2
-"""The exit status if ``--compile`` names something that does not exist, and the program itself succeeded."""
+UNMET = 2  # the exit status if ``--compile`` names something that does not exist, and the program itself succeeded
 COMPILE: Any = {
     "multiple": True,
     "metavar": "MODULE:NAME",
     "help": "Compile this function, class (its forward) or module once it is defined; :NAME is in the script.",
 }
-ARGUMENTS: Any = {"nargs": -1, "type": click.UNPROCESSED}
-"""Those of PROGRAM."""
+ARGUMENTS: Any = {"nargs": -1, "type": click.UNPROCESSED}  # those of PROGRAM
 
 
 def refuse_notebook(program: str) -> None:
@@ -42,10 +38,8 @@ def refuse_notebook(program: str) -> None:
 
 
 def require_torch(command: str, arguments: Sequence[str]) -> None:
-    """Raises ClickException, with the remedy, if this Python has no torch or one that is too old.
-
-    ``arguments`` are those of ``breakscan COMMAND`` that the message repeats.
-    """
+    """Raises ClickException, with the remedy, if this Python has no torch or one that is too old.  ``arguments`` are
+    those of ``breakscan COMMAND`` that the message repeats."""
     installed = installed_torch()
     if installed is None:
         line = f"python -m breakscan {command} {shlex.join(arguments)}".rstrip()
@@ -62,20 +56,14 @@ def require_torch(command: str, arguments: Sequence[str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class RequestOptions:
-    """The options that change a run of ``explain``, as they were given."""
-
-    keep_going: bool = option(
-        "--keep-going", is_flag=True, help="Ignore fullgraph=True, and show all breaks instead of the first."
-    )
-    profile: bool = option(
-        "--profile", is_flag=True, help="Run a few steady steps under torch.profiler, and show where their time goes."
-    )
+    keep_going: bool = flag("--keep-going", "Ignore fullgraph=True, and show all breaks instead of the first.")
+    profile: bool = flag("--profile", "Run a few steady steps under torch.profiler, and show where their time goes.")
     compile_: tuple[str, ...] = option("--compile", **COMPILE)
     backend: str = option(
         "--compile-backend",
+        "The backend for --compile; eager runs graphs as they are.  [inductor]",
         default=BACKEND,
         metavar="NAME",
-        help="The backend for --compile; eager runs graphs as they are.  [inductor]",
     )
 
     def read(self, argv: Sequence[str]) -> Requests:
@@ -91,11 +79,9 @@ def requests_for(argv: Sequence[str], keep_going: bool, compile_: Sequence[str],
         raise click.UsageError(f"--compile: {error}") from error
 
 
-def add_unmet(explanation: Explanation, requests: Requests, folder: Path, say: bool) -> tuple[Explanation, int]:
-    """Adds a notice for each ``--compile`` that compiled nothing, and returns the exit status for that.
-
-    With ``say``, the notices are also printed on standard error.
-    """
+def add_unmet(explanation: "Explanation", requests: Requests, folder: Path, say: bool) -> tuple["Explanation", int]:
+    """Adds a notice for each ``--compile`` that compiled nothing, and returns the exit status for that.  With ``say``,
+    the notices are also printed on standard error."""
     from breakscan.explanation.notices import unmet_requests
     from breakscan.recording.recording import read_recording
 

@@ -1,7 +1,5 @@
 """``breakscan report``."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Sequence
@@ -10,7 +8,7 @@ from pathlib import Path
 import click
 
 from breakscan.cli.gates import GateOptions, gate_status
-from breakscan.cli.options import argument, declared, format_option, group, option, output_option
+from breakscan.cli.options import argument, declared, flag, format_option, group, option, output_option
 from breakscan.cli.output import is_read_on_terminal, report_stream
 from breakscan.cli.reporting import (
     check_option,
@@ -42,11 +40,11 @@ def report(
     gate: GateOptions = group(GateOptions),
     issue: str | None = option(
         "--issue",
-        metavar="SITE",
-        help="Write the text of one problem for an issue tracker instead: SITE is train.py:41, or an id of a rule or "
+        "Write the text of one problem for an issue tracker instead: SITE is train.py:41, or an id of a rule or "
         "of PyTorch.",
+        metavar="SITE",
     ),
-    last: bool = option("--last", is_flag=True, help="Report the last run of breakscan explain that was not saved."),
+    last: bool = flag("--last", "Report the last run of breakscan explain that was not saved."),
     paths: tuple[Path, ...] = argument(nargs=-1, type=click.Path(path_type=Path, exists=True)),
 ) -> int:
     """Report a run from a saved recording, or from logs of torch.

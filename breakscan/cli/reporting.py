@@ -1,7 +1,5 @@
 """The reports of ``explain`` and ``report``: the options ``--show`` and ``--source-root``."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable
 from dataclasses import replace
@@ -10,7 +8,7 @@ from pathlib import Path
 import click
 
 from breakscan.cli.exit_status import show_failure
-from breakscan.cli.options import option
+from breakscan.cli.options import flag, option
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.from_recording import Relocation
 from breakscan.model.findings import Finding, Origin, Site, Verdict
@@ -49,20 +47,18 @@ def _relocation(_: click.Context, __: click.Parameter, values: Iterable[str]) ->
 
 
 show_option = option(
-    "--show", metavar="LIST", callback=_tables, help=f"List more in the terminal report: {', '.join(_WORDS)}, or {ALL}."
+    "--show", f"List more in the terminal report: {', '.join(_WORDS)}, or {ALL}.", metavar="LIST", callback=_tables
 )
-check_option = option(
-    "--check",
-    is_flag=True,
-    help="Also name the breaks and recompiles of your code that breakscan check has no finding for.",
+check_option = flag(
+    "--check", "Also name the breaks and recompiles of your code that breakscan check has no finding for."
 )
 source_root_option = option(
     "--source-root",
+    "Read source files also below this folder, not only below the working directory; with OLD=, it holds the "
+    "files that were below OLD when the program ran.",
     metavar="[OLD=]FOLDER",
     multiple=True,
     callback=_relocation,
-    help="Read source files also below this folder, not only below the working directory; with OLD=, it holds the "
-    "files that were below OLD when the program ran.",
 )
 
 
@@ -103,8 +99,7 @@ def explain_report(
 
 def _checked(report: ExplainReport, compare: bool, count_edits: bool) -> ExplainReport:
     """Adds what ``check`` says of the breaks of the user's code, to ``count_edits`` what ``fix`` does, and to
-    ``compare``, the problems that ``check`` has no finding for.  In a file that has changed since, they would not find
-    what was recorded."""
+    ``compare``, the problems that ``check`` has no finding for.  In a file that has changed, they find other code."""
     breaks = [one for one in report.explanation.breaks if one.origin is Origin.USER]
     own = {one.site: _absolute(one.site) for one in breaks if report.files.is_current(one.site.path)}
     hiding = {one.site for one in breaks if one.site in own and one.verdict in (Verdict.EAGER, Verdict.RAISES)}
@@ -143,8 +138,7 @@ def _checked(report: ExplainReport, compare: bool, count_edits: bool) -> Explain
 
 
 def _is_found(problem: Problem, finding: Finding) -> bool:
-    """Return True if a finding is on the line of a problem, or for a recompile, whose cause may be on another line, has
-    its rule in the same file."""
+    """Return True if a finding is on the line of a problem, or has a recompile's rule in the same file."""
     site, other = _absolute(problem.site), _absolute(finding.site)
     is_cause = problem.kind is ProblemKind.RECOMPILES and finding.rule == problem.rule and other.path == site.path
     return is_cause or other.shares_line_with(site)

@@ -1,13 +1,11 @@
 """``breakscan rule``, ``breakscan rules`` and ``breakscan rules replay``."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
 
-from breakscan.cli.options import argument, declared, format_option, option
+from breakscan.cli.options import FOLDER_PATH, argument, declared, format_option, option
 from breakscan.cli.output import ProgressBar, report_stream
 from breakscan.cli.programs import require_torch
 from breakscan.model.words import counted
@@ -79,11 +77,9 @@ def replay(
     ctx: click.Context,
     /,
     rules: tuple[str, ...] = argument(nargs=-1, metavar="[RULE]..."),
-    write: bool = option("--write/--check", default=True, help="Write the verdicts, or only compare them.  [write]"),
+    write: bool = option("--write/--check", "Write the verdicts, or only compare them.  [write]", default=True),
     output: Path | None = option(
-        "--output",
-        type=click.Path(path_type=Path, file_okay=False),
-        help="The folder of the verdict ledgers.  [that of the installed rules]",
+        "--output", "The folder of the verdict ledgers.  [that of the installed rules]", type=FOLDER_PATH
     ),
 ) -> None:
     """Run the examples of rules (all of them, or those of each RULE) through the installed torch.

@@ -1,7 +1,5 @@
 """The options of ``check`` and ``fix`` that select files, rules, code and confidence."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -9,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from breakscan.cli.options import CHECKED, PERFORMANCE, REPORTED, list_option, option
+from breakscan.cli.options import CHECKED, PERFORMANCE, REPORTED, flag, list_option, option
 from breakscan.fix.rewrites import rewrite_ids
 from breakscan.model.findings import Confidence
 from breakscan.report.printable import visible
@@ -18,21 +16,19 @@ from breakscan.rulebook.document import nearest
 from breakscan.source.files import Discovery
 from breakscan.source.paths import display_path
 
-quiet_option = option("-q", "--quiet", section=REPORTED, is_flag=True, help="Print findings only.")
+quiet_option = flag("-q --quiet", "Print findings only.", REPORTED)
 recording_option = option(
     "--recording",
-    section=CHECKED,
+    "Use the values that breakscan explain --save FOLDER recorded.  May be repeated.",
+    CHECKED,
     metavar="FOLDER",
     multiple=True,
     type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="Use the values that breakscan explain --save FOLDER recorded.  May be repeated.",
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The options, as they were given."""
-
     select: tuple[str, ...] | None = list_option(
         "--select", "Check only these rules: ids, starts of ids (BRK1), names, or ALL.", CHECKED
     )
@@ -40,49 +36,41 @@ class Selection:
     exclude: tuple[str, ...] | None = list_option(
         "--exclude", "Exclude files that match these .gitignore patterns.", CHECKED
     )
-    force_exclude: bool = option(
-        "--force-exclude", section=CHECKED, is_flag=True, help="Apply excludes also to files in PATHS (for pre-commit)."
-    )
+    force_exclude: bool = flag("--force-exclude", "Apply excludes also to files in PATHS (for pre-commit).", CHECKED)
     target_torch: str | None = option(
         "--target-torch",
-        section=CHECKED,
+        "The torch version to check for; two (2.13,2.15) list what changes between them.  [the installed one]",
+        CHECKED,
         metavar="VERSION",
-        help="The torch version to check for; two (2.13,2.15) list what changes between them.  [the installed one]",
     )
-    target: str | None = option(
-        "--target", section=CHECKED, type=click.Choice(WAYS), help="How the code is compiled.  [compile]"
-    )
+    target: str | None = option("--target", "How the code is compiled.  [compile]", CHECKED, type=click.Choice(WAYS))
     fullgraph: bool | None = option(
-        "--fullgraph/--no-fullgraph", section=CHECKED, default=None, help="Check for torch.compile(fullgraph=True)."
+        "--fullgraph/--no-fullgraph", "Check for torch.compile(fullgraph=True).", CHECKED, default=None
     )
     regions: str | None = option(
         "--regions",
-        section=CHECKED,
-        type=click.Choice(REGIONS),
-        help="The code that counts as compiled: what a file compiles, or if that is nothing, every Module.forward "
+        "The code that counts as compiled: what a file compiles, or if that is nothing, every Module.forward "
         "(auto); only what it compiles (roots); every Module.forward (modules); every function that handles tensors "
         "(all).  [auto]",
+        CHECKED,
+        type=click.Choice(REGIONS),
     )
     confidence: str | None = option(
         "--confidence",
-        section=CHECKED,
+        "The least confidence of a finding to report.  [conditional]",
+        CHECKED,
         type=click.Choice([c.value for c in Confidence]),
-        help="The least confidence of a finding to report.  [conditional]",
     )
     config: Path | None = option(
-        "--config", section=CHECKED, type=click.Path(path_type=Path), help="Use this configuration file for all PATHS."
+        "--config", "Use this configuration file for all PATHS.", CHECKED, type=click.Path(path_type=Path)
     )
     jobs: int | None = option(
-        "-j", "--jobs", section=PERFORMANCE, type=click.IntRange(min=1), help="Number of processes.  [one per core]"
+        "-j --jobs", "Number of processes.  [one per core]", PERFORMANCE, type=click.IntRange(min=1)
     )
     cache_dir: Path | None = option(
-        "--cache-dir",
-        section=PERFORMANCE,
-        type=click.Path(path_type=Path),
-        metavar="PATH",
-        help="Cache results in this folder.",
+        "--cache-dir", "Cache results in this folder.", PERFORMANCE, type=click.Path(path_type=Path), metavar="PATH"
     )
-    no_cache: bool = option("--no-cache", section=PERFORMANCE, is_flag=True, help="Do not read or write the cache.")
+    no_cache: bool = flag("--no-cache", "Do not read or write the cache.", PERFORMANCE)
 
     def settings(self) -> NearestSettings:
         """Return the settings of files, overridden by these options."""

@@ -1,7 +1,5 @@
 """``breakscan mcp`` and ``breakscan server``."""
 
-from __future__ import annotations
-
 import contextlib
 import sys
 from collections.abc import Iterator, Sequence
@@ -9,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from breakscan.cli.options import declared, option
+from breakscan.cli.options import declared, flag, option
 
 
 @contextlib.contextmanager
@@ -29,19 +27,14 @@ def _required(what: str, extra: str, packages: Sequence[str]) -> Iterator[None]:
 def mcp(
     root: Path = option(
         "--root",
+        "The only folder whose files the tools read, change and run.  [working directory]",
         type=click.Path(path_type=Path, exists=True, file_okay=False),
         default=".",
-        help="The only folder whose files the tools read, change and run.  [working directory]",
     ),
     seconds: float = option(
-        "--seconds",
-        type=click.FloatRange(min=0, min_open=True),
-        default=300.0,
-        help="The time limit of a program.  [300]",
+        "--seconds", "The time limit of a program.  [300]", type=click.FloatRange(min=0, min_open=True), default=300.0
     ),
-    no_run: bool = option(
-        "--no-run", is_flag=True, help="Leave out the tools that run programs: explain, verify and tune."
-    ),
+    no_run: bool = flag("--no-run", "Leave out the tools that run programs: explain, verify and tune."),
 ) -> None:
     """Serve check, explain, fix, verify, tune and rule to coding agents by the Model Context Protocol, on standard
     input and output.

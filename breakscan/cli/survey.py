@@ -1,7 +1,5 @@
 """``breakscan survey``: many programs and models, one table."""
 
-from __future__ import annotations
-
 import sys
 from contextlib import closing, redirect_stdout
 from pathlib import Path
@@ -9,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from breakscan.cli.options import argument, declared, format_option, option, output_option
+from breakscan.cli.options import FILE_PATH, argument, declared, format_option, option, output_option
 from breakscan.cli.output import report_stream
 from breakscan.report.formats import SURVEY, SURVEY_DIFF
 from breakscan.report.printable import visible
@@ -35,25 +33,18 @@ def run(
     /,
     manifest: Path = argument(type=click.Path(path_type=Path, dir_okay=False)),
     store_path: Path = option(
-        "--store",
-        type=click.Path(path_type=Path, dir_okay=False),
-        default=Path("survey.db"),
-        help="The file of results.  [survey.db]",
+        "--store", "The file of results.  [survey.db]", type=FILE_PATH, default=Path("survey.db")
     ),
     jobs: int | None = option(
-        "-j", "--jobs", type=click.IntRange(min=1), help="Units to run at the same time.  [one per core]"
+        "-j --jobs", "Units to run at the same time.  [one per core]", type=click.IntRange(min=1)
     ),
     gpus: str | None = option(
-        "--gpus", metavar="LIST", help="Numbers of the GPUs for units on cuda; each runs one unit at a time.  [0]"
+        "--gpus", "Numbers of the GPUs for units on cuda; each runs one unit at a time.  [0]", metavar="LIST"
     ),
-    engine: str = option(
-        "--engine", type=click.Choice(["local", "ray"]), default="local", help="Where units run.  [local]"
-    ),
-    address: str | None = option(
-        "--address", help="The Ray cluster, such as auto or HOST:PORT.  [one of this machine]"
-    ),
+    engine: str = option("--engine", "Where units run.  [local]", type=click.Choice(["local", "ray"]), default="local"),
+    address: str | None = option("--address", "The Ray cluster, such as auto or HOST:PORT.  [one of this machine]"),
     again: tuple[str, ...] = option(
-        "--again", multiple=True, type=click.Choice(STATUSES), help="Run units that ended so again.  May be repeated."
+        "--again", "Run units that ended so again.  May be repeated.", multiple=True, type=click.Choice(STATUSES)
     ),
     format_: str = format_option(SURVEY),
     output: Path | None = output_option,
@@ -117,7 +108,7 @@ def diff(
     Both are stores, or STORE@VERSION for the units of a store that ran with a version of torch.  Exits with 1 if a unit
     no longer runs, breaks at more places, runs more functions eager or recompiles more often.
     """
-    from breakscan.survey.comparison import compared
+    from breakscan.survey.overview import compared
 
     found = compared(_units_of(before), _units_of(after))
     with report_stream(output) as stream:
@@ -125,7 +116,7 @@ def diff(
     ctx.exit(1 if any(change.is_regression for change in found.changes) else 0)
 
 
-def _engine(name: str, jobs: int | None, gpus: str | None, address: str | None) -> LocalEngine | RayEngine:
+def _engine(name: str, jobs: int | None, gpus: str | None, address: str | None) -> "LocalEngine | RayEngine":
     if name == "ray":
         from breakscan.survey.survey import RayEngine
 
@@ -136,7 +127,7 @@ def _engine(name: str, jobs: int | None, gpus: str | None, address: str | None) 
     return LocalEngine(jobs or usable_cores(), _numbers(gpus))
 
 
-def _units_of(place: str) -> list[Surveyed]:
+def _units_of(place: str) -> "list[Surveyed]":
     from breakscan.survey.store import Store
 
     path, _, torch = place.partition("@")
@@ -152,7 +143,7 @@ def _numbers(text: str | None) -> list[int]:
     return [int(word) for word in words]
 
 
-def _say(progressed: Progressed) -> None:
+def _say(progressed: "Progressed") -> None:
     one, result = progressed.planned, progressed.result
     where = ", ".join((*one.unit.conditions, f"torch {one.environment.torch}"))
     counts = f"{progressed.done} of {progressed.total}"

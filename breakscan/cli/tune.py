@@ -1,7 +1,5 @@
 """``breakscan tune``."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click
@@ -23,16 +21,16 @@ SECONDS = 300.0
 def tune(
     seconds: float = option(
         "--time",
+        f"How long to look for a faster program.  [{SECONDS:g}]",
         type=click.FloatRange(min=0, min_open=True),
         default=SECONDS,
         metavar="SECONDS",
-        help=f"How long to look for a faster program.  [{SECONDS:g}]",
     ),
     goal: str = option(
         "--goal",
+        "What to make small: the time of a step, the time spent compiling, or memory.  [step]",
         type=click.Choice([goal.value for goal in Goal]),
         default=Goal.STEP.value,
-        help="What to make small: the time of a step, the time spent compiling, or memory.  [step]",
     ),
     apply: bool = apply_option("the patch"),
     apply_unseen: bool = apply_unseen_option("a patch that is not shown to be equal"),

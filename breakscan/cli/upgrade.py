@@ -1,7 +1,5 @@
 """``breakscan upgrade``."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import itertools
 import json
@@ -22,7 +20,7 @@ import click
 from platformdirs import user_cache_path
 
 from breakscan.cli.measuring import say
-from breakscan.cli.options import argument, declared, format_option, option, output_option
+from breakscan.cli.options import argument, declared, flag, format_option, option, output_option
 from breakscan.cli.output import report_stream
 from breakscan.cli.programs import ARGUMENTS, refuse_notebook, require_torch
 from breakscan.report.diff import RunComparison, compare
@@ -30,8 +28,7 @@ from breakscan.report.formats import DIFF
 from breakscan.report.printable import visible
 from breakscan.rulebook.ledger import ledger_version_for, load_ledger
 
-COMPLETE = "complete"
-"""The name of the empty file in an environment that was made to its end."""
+COMPLETE = "complete"  # the name of the empty file in an environment that was made to its end
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
@@ -40,8 +37,8 @@ COMPLETE = "complete"
 def upgrade(
     ctx: click.Context,
     /,
-    version: str = option("--to", metavar="VERSION", required=True, help="The torch to try, such as 2.15 or 2.14.1."),
-    as_module: bool = option("-m", is_flag=True, help="PROGRAM is the name of a module, as for python -m."),
+    version: str = option("--to", "The torch to try, such as 2.15 or 2.14.1.", metavar="VERSION", required=True),
+    as_module: bool = flag("-m", "PROGRAM is the name of a module, as for python -m."),
     format_: str = format_option(DIFF),
     output: Path | None = output_option,
     program: str = argument(),

@@ -1,7 +1,5 @@
 """``breakscan verify``."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 
@@ -9,7 +7,7 @@ import click
 
 from breakscan.cli.exit_status import INTERRUPTED
 from breakscan.cli.measuring import MeasuringOptions, apply_option, apply_unseen_option, measured_report, say
-from breakscan.cli.options import declared, format_option, group, list_option, option, output_option
+from breakscan.cli.options import FILE_PATH, declared, flag, format_option, group, list_option, option, output_option
 from breakscan.cli.selection import require_rewrites
 from breakscan.fix.planner import WantedRewrites
 from breakscan.prove.proof import ProofVerdict, Verification
@@ -27,27 +25,21 @@ from breakscan.rulebook.config import NearestSettings
 def verify(
     ids: tuple[str, ...] | None = list_option("--rewrite", "Only these rewrites, or those of these rules."),
     patch: Path | None = option(
-        "--patch",
-        type=click.Path(path_type=Path, dir_okay=False, exists=True),
-        help="Verify this unified diff instead.",
+        "--patch", "Verify this unified diff instead.", type=click.Path(path_type=Path, dir_okay=False, exists=True)
     ),
     settings: tuple[str, ...] = option(
-        "--config", metavar="KEY=VALUE", multiple=True, help="Verify this setting of torch.compile instead."
+        "--config", "Verify this setting of torch.compile instead.", metavar="KEY=VALUE", multiple=True
     ),
     apply: bool = apply_option("the rewrites that are accepted"),
     apply_unseen: bool = apply_unseen_option("those that are not shown to be equal"),
-    each: bool = option(
-        "--each",
-        is_flag=True,
-        help="Prove and time each rewrite by itself, too, where all together are accepted. --apply implies it.",
+    each: bool = flag(
+        "--each", "Prove and time each rewrite by itself, too, where all together are accepted. --apply implies it."
     ),
     repro: Path | None = option(
-        "--repro",
-        type=click.Path(path_type=Path, dir_okay=False),
-        help="If compiled differs from eager, write a minimal program that shows it to this file.",
+        "--repro", "If compiled differs from eager, write a minimal program that shows it to this file.", type=FILE_PATH
     ),
     compile_backend: str = option(
-        "--compile-backend", default=BACKEND, metavar="NAME", help=f"The backend of --compile.  [{BACKEND}]"
+        "--compile-backend", f"The backend of --compile.  [{BACKEND}]", default=BACKEND, metavar="NAME"
     ),
     measured: MeasuringOptions = group(MeasuringOptions),
     format_: str = format_option(VERIFY),

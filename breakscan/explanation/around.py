@@ -1,8 +1,6 @@
 """Problems that the compiler does not report: calls that use no compiled code, names of compiled models in state dicts,
 code that is compiled anew, caches that do not store, loops that are unrolled, compiled code that raises."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -92,11 +90,8 @@ _WHY: Mapping[str, tuple[str, str | None]] = {
 
 
 def _eager_calls(frames: Iterable[UncompiledFrame], context: ExplainContext) -> Iterator[Problem]:
-    """The eager calls of what is compiled, by function and stance, the most frequent first.
-
-    Under the default stance, only functions count that are known not to be compiled, which explains them: of others,
-    code that was compiled before the recording may have run.
-    """
+    """The eager calls of what is compiled, by function and stance, the most frequent first.  Under the default stance,
+    only functions count that are known not to be compiled: others may have been compiled before."""
     called = Inherited(context.processes, CompileCalled, attrgetter("key"))
     met_limit = past_limit(context)
     all_calls: Counter[Code | str] = Counter()
@@ -349,8 +344,7 @@ def _compiled_anew(compiles: Sequence[CompiledFrame], context: ExplainContext) -
         )
 
 
-_OFTEN = 5
-"""The least number of calls of ``torch.compile`` for what it was called for before."""
+_OFTEN = 5  # the least number of calls of ``torch.compile`` for what it was called for before
 
 
 def _compile_calls(context: ExplainContext) -> Iterator[Problem]:
@@ -426,8 +420,7 @@ def _node_line(graph: GraphCompiled | None, function: str | None) -> StackFrame 
 
 
 _MANY_OPS = 1000
-_LONG_COMPILE = 10.0
-"""Seconds of a compilation from which on a loop with fewer operations is worth a word, too."""
+_LONG_COMPILE = 10.0  # seconds of a compilation from which on a loop with fewer operations is worth a word, too
 _FEW_OPS = 100
 _FEW_ROUNDS = 8
 

@@ -1,7 +1,5 @@
 """Graph breaks: each site once, with all that happened there."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -53,8 +51,7 @@ class BreakSite:
     it adds to what an attribute holds.  If ``is_whole``, the function does nothing else; ``hooked`` is the only line
     that registers a backward hook.  ``is_causal`` is the argument of that name of an attention that cannot be traced
     with it.  ``in_thread`` says that another thread than the main one calls the compiled function.  If
-    ``checkpointed``, it is in what a checkpoint calls; if ``fails``, an assert whose test is no tensor, and false.
-    """
+    ``checkpointed``, it is in what a checkpoint calls; if ``fails``, an assert whose test is no tensor, and false."""
 
     rule: Rule | None
     gb_type: str
@@ -85,18 +82,14 @@ class BreakSite:
     fails: bool = False
 
 
-Key = tuple[Site, str]
-"""The identity of a break: its site and type."""
+Key = tuple[Site, str]  # the identity of a break: its site and type
 WORST_FIRST = (Verdict.RAISES, Verdict.EAGER, Verdict.SPLITS)
 NEARNESS = (Origin.USER, Origin.LIBRARY, Origin.FRAMEWORK)
 
 
 def breaks_of(records: Iterable[Record]) -> Iterator[BreakSeen]:
-    """The breaks of one process.
-
-    Where Dynamo has found a break, it starts over and ends the graph there.  If that fails, it records another break
-    at the same place: what followed from the first.
-    """
+    """The breaks of one process.  Where Dynamo has found a break, it starts over and ends the graph there.  If that
+    fails, it records another break at the same place: what followed from the first."""
     found: dict[tuple[str, str, int, int | None], BreakSeen] = {}
     for number, seen in enumerate(record for record in records if isinstance(record, BreakSeen)):
         outermost = seen.stack[0] if seen.stack else None
@@ -113,8 +106,6 @@ def breaks_of(records: Iterable[Record]) -> Iterator[BreakSeen]:
 
 
 class BreakSites:
-    """Maps each break to its site."""
-
     def __init__(self, breaks: Sequence[BreakSeen], context: ExplainContext) -> None:
         self._context = context
         self._led_to: dict[tuple[StackFrame, str], Key] = {}
@@ -170,8 +161,7 @@ def _type(seen: BreakSeen) -> str:
 
 
 def _frames(seen: BreakSeen, context: ExplainContext) -> tuple[StackFrame, StackFrame | None]:
-    """The innermost traced frame, the standard library's aside, and the innermost that is not torch's either: None
-    where Dynamo compiles code of torch alone."""
+    """The innermost traced frame that is not the standard library's, and the innermost not torch's either, if any."""
     frames = [frame for frame in seen.stack if not context.owners.is_standard(frame.path)] or list(seen.stack)
     own = [frame for frame in frames if context.owners.is_programs(frame.path)]
     innermost = frames[-1] if frames else StackFrame(seen.frame.path, seen.frame.line, seen.frame.name)
@@ -270,11 +260,9 @@ def _verdict(group: Sequence[BreakSeen]) -> Verdict:
 
 
 def _place(group: Sequence[BreakSeen], context: ExplainContext) -> Place:
-    """The statement around the break that makes Dynamo give a frame up, in its function or a caller's.
-
-    A try does so always, a with block where its manager cannot be left and entered again; a loop is known from the
-    break's own text, and only needs a guess where that is missing.
-    """
+    """The statement around the break that makes Dynamo give a frame up, in its function or a caller's.  A try does so
+    always, a with block where its manager cannot be left and entered again; a loop is known from the break's own text,
+    and only needs a guess where that is missing."""
     found: set[Place] = set()
     for seen in group:
         if is_skipped(seen):
@@ -287,8 +275,7 @@ def _place(group: Sequence[BreakSeen], context: ExplainContext) -> Place:
     return next((place for place in (Place.TRY, Place.WITH, Place.LOOP) if place in found), Place.PLAIN)
 
 
-BREAK_PAGES = "https://meta-pytorch.github.io/compile-graph-break-site/gb/"
-"""The address of pages on breaks, as in messages of torch."""
+BREAK_PAGES = "https://meta-pytorch.github.io/compile-graph-break-site/gb/"  # pages on breaks, as in messages of torch
 _ID = re.compile(r"GB\d{4}")
 
 

@@ -1,7 +1,5 @@
 """Compilations of functions: the time that each took and for what, also of all of a run, and the guards of its code."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -47,8 +45,7 @@ def most_first(parts: Iterable[tuple[str, float]]) -> dict[str, float]:
     return dict(sorted(seconds.items(), key=lambda item: -item[1]))
 
 
-_Rest = tuple[str, str, int | None]
-"""The rest of a function: its file, Dynamo's name for it, the line at which it goes on."""
+_Rest = tuple[str, str, int | None]  # the rest of a function: its file, Dynamo's name for it, the line where it goes on
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +62,9 @@ class MadeLine:
 class CompiledFrame:
     """One compilation of a function: when it began, in seconds since the recording did, how long it took, and how long
     its backward, where that was compiled later; under which guards it holds, and what checking them takes at each call.
-
     ``rest_only`` says that it is the part after a break; ``failed`` what ended it without compiled code.  ``parts`` are
     the seconds in each stage of the compiler, with its backward.  ``made`` is what Dynamo made of it, as Python;
-    ``step`` the step in which it was compiled, or its backward later, see :class:`.CompileTimed`.
-    """
+    ``step`` the step in which it was compiled, or its backward later, see :class:`.CompileTimed`."""
 
     compile_id: str
     function: str
@@ -234,8 +229,7 @@ def precompiled(context: ExplainContext) -> list[Precompiled]:
     return list(dict.fromkeys(found))
 
 
-_CONSEQUENCE = "find"
-"""Torch's word for a size that had to equal one which is a constant by now."""
+_CONSEQUENCE = "find"  # torch's word for a size that had to equal one which is a constant by now
 _NUMBER = re.compile(r"-?\d+$")
 _REASONS = {
     "guard_int": "the code needs it as a Python number",
@@ -250,11 +244,9 @@ def specialisations(context: ExplainContext) -> list[Specialisation]:
 
 
 def _is_users(record: ShapeSpecialised, context: ExplainContext) -> bool:
-    """Return whether the program's own code could have kept the size dynamic.
-
-    It could not where an operation's operands have to match, as a matrix and its weight, or where torch's own modules
-    check that; compiled autograd's sizes are not the program's; floats are not sizes.
-    """
+    """Return whether the program's own code could have kept the size dynamic.  It could not where an operation's
+    operands have to match, as a matrix and its weight, or where torch's own modules check that; compiled autograd's
+    sizes are not the program's; floats are not sizes."""
     if record.reason == _CONSEQUENCE or record.asked_by == "expect_true" or record.compile_id.startswith("!"):
         return False
     if not (record.sources and record.stack and _NUMBER.match(record.value)):
@@ -279,8 +271,7 @@ def _specialisation(record: ShapeSpecialised, context: ExplainContext) -> Specia
 
 @dataclass(frozen=True, slots=True)
 class FunctionTime:
-    """The time of all compilations of a function: itself, the parts of it that follow breaks, and their backward
-    passes. ``parts`` do not overlap."""
+    """The time of all compilations of a function: itself, the parts after breaks, and their backward passes."""
 
     function: str
     site: Site
@@ -325,8 +316,7 @@ def spent_compiling(context: ExplainContext) -> float:
     )
 
 
-STAGES = {"dynamo": "Dynamo", "aot_autograd": "AOTAutograd", "inductor": "Inductor"}
-"""The words for the stages of compiling."""
+STAGES = {"dynamo": "Dynamo", "aot_autograd": "AOTAutograd", "inductor": "Inductor"}  # the stages of compiling
 
 
 def parts_in_words(parts: Mapping[str, float]) -> str:

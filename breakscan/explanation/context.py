@@ -1,7 +1,5 @@
 """The context of an explanation besides the records: sources, owners of files, rules."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +10,7 @@ from typing import TypeVar
 from breakscan.explanation.user_source import UserSource
 from breakscan.model.findings import Origin, Site
 from breakscan.model.problem import Caller
+from breakscan.model.words import clipped
 from breakscan.recording.parsers.frames import (
     BACKWARD,
     BreakCause,
@@ -52,7 +51,6 @@ class Owners:
 
     @lru_cache(maxsize=4096)  # noqa: B019
     def is_standard(self, path: str) -> bool:
-        """Return whether the file is of Python's standard library."""
         if path.startswith("<frozen "):
             return True
         below = bool(self.standard) and PurePath(path).is_relative_to(self.standard)
@@ -68,8 +66,7 @@ def package_of(path: str) -> str | None:
     return package[1] if package else None
 
 
-SIZES, FRAMEWORK = 3, 9
-"""The families of rules about sizes that depend on data, and about code that torch owns."""
+SIZES, FRAMEWORK = 3, 9  # the families of rules about sizes that depend on data, and about code that torch owns
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _REPR = re.compile(r"<(?:function|bound method|built-in function|built-in method|class) ((?:[^ <>]|<\w+>)+)[^>]*>")
 _SENTENCE_END = re.compile(r"(?<!\be\.g)(?<!\bi\.e)\.\s+(?=[A-Z`])")
@@ -78,8 +75,8 @@ _LONGEST_REASON = 240
 
 @dataclass(frozen=True)
 class ExplainContext:
-    """The records of one recording, by process and with unique compile ids, and the rules, the sources and the owners
-    of files that they are read with."""
+    """The records of a recording, by process and with unique compile ids, and the rules, sources and owners of
+    files."""
 
     processes: Sequence[Sequence[Record]]
     rules: Sequence[Rule]
@@ -119,11 +116,9 @@ class ExplainContext:
 
     @cached_property
     def wrapped(self) -> Mapping[Code, str]:
-        """The functions that torch.compile was given inside a library's decorator, by the code of its wrapper.
-
-        The wrappers of one decorator share their code.  Only where all of a call became graphs is it known to have run
-        for the function that was given alone; the rest of a call after a break can be the wrapper of another.
-        """
+        """The functions that torch.compile was given inside a library's decorator, by the code of its wrapper.  The
+        wrappers of one decorator share their code.  Only where all of a call became graphs is it known to have run for
+        the function that was given alone; the rest of a call after a break can be the wrapper of another."""
         given: dict[Code, set[str]] = {}
         for call in self.of(CompileCalled):
             is_wrapper = call.code and call.code.name not in ("forward", call.target.rpartition(".")[2])
@@ -179,9 +174,7 @@ class ExplainContext:
 
     def way(self, above: Sequence[StackFrame], frame: Code, traced: Sequence[StackFrame]) -> tuple[Caller, ...]:
         """The callers of a line that Dynamo traced: ``above`` leads to the compiled ``frame``, ``traced`` on from it.
-
-        The rest of a function is called from the line of the break, in the same function: that is no call.
-        """
+        The rest of a function is called from the line of the break, in the same function: that is no call."""
         return self.callers((*(above[:-1] if traced and is_resumed(frame.name) else above), *traced))
 
     def not_torchs(self, frames: Iterable[StackFrame]) -> list[StackFrame]:
@@ -205,11 +198,8 @@ class ExplainContext:
     def rule_for(
         self, cause: BreakCause, form: str | None, where: StackFrame, through: Iterable[StackFrame], origin: Origin
     ) -> Rule | None:
-        """The rule that explains a break at ``where``, which Dynamo met ``through`` further frames.
-
-        Its ``text`` also meets their files, and the statement at the site.  Of torch's own code, only a rule about that
-        code has something to say.
-        """
+        """The rule that explains a break at ``where``, which Dynamo met ``through`` further frames.  Its ``text`` also
+        meets their files, and the statement at the site.  Of torch's own code, only rules about that count."""
         rules = [rule for rule in self.rules if rule.family == FRAMEWORK] if origin is Origin.FRAMEWORK else self.rules
         files = dict.fromkeys(f"in {frame.path}" for frame in (where, *through))
         code = self.sources.code(where.path, where.line, where.column, where.end_column)
@@ -225,5 +215,4 @@ def reason_of(cause: BreakCause) -> str:
     """Dynamo's explanation of a cause, else what it says for developers, in one line and without addresses."""
     text = cause.explanation or cause.context or cause.gb_type
     text = _ADDRESS.sub("", _REPR.sub(r"\1", text))
-    first = _SENTENCE_END.split(text)[0].strip().rstrip(".")
-    return first if len(first) <= _LONGEST_REASON else first[: _LONGEST_REASON - 1] + "…"
+    return clipped(_SENTENCE_END.split(text)[0].strip().rstrip("."), _LONGEST_REASON)

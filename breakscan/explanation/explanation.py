@@ -1,8 +1,6 @@
 """The explanation of one run, the objects that the reports of ``explain`` are made from; and the ranks of a distributed
 run, compared and merged: jobs hang where ranks differ."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -47,10 +45,6 @@ class RankEnding:
 RUNNING = RankEnding("is still running")
 NO_RECORDING = RankEnding("left no recording")
 NO_LOG = RankEnding("left no log")
-
-
-def killed_ending(seconds: float) -> RankEnding:
-    return RankEnding(f"was killed together with breakscan, after {seconds:.1f} s")
 
 
 def exit_ending(status: int | None, seconds: float | None = None, is_first: bool = False) -> RankEnding:
@@ -180,7 +174,6 @@ class Explanation:
 
     @property
     def causes(self) -> int:
-        """The number of distinct causes of recompiles."""
         return len({recompile.cause for recompile in self.recompiles})
 
     @cached_property

@@ -1,7 +1,5 @@
 """Exports, the problems that they met, and the advice about these."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 

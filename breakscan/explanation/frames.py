@@ -1,18 +1,16 @@
 """Functions that were to be compiled and are not: what became of them, and why."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
 from pathlib import PurePath
 
 from breakscan.explanation.breaks import NEARNESS, BreakSite, BreakSites, Key, is_skipped
 from breakscan.explanation.context import ExplainContext, reason_of
 from breakscan.model.findings import Origin, Site
 from breakscan.model.problem import Caller, Price
+from breakscan.model.words import Worded
 from breakscan.recording.parsers.frames import (
     ExportProblem,
     is_forbidden,
@@ -38,24 +36,10 @@ from breakscan.recording.records import (
 from breakscan.rulebook.document import Rule
 
 
-class FrameStatus(str, Enum):
-    EAGER = "eager"
-    """It runs as plain Python."""
-    RAISED = "raised"
-    """torch.compile raised."""
-    PASSED_OVER = "passed-over"
-    """Dynamo looked at it and found nothing to compile."""
-
-    @property
-    def words(self) -> str:
-        return _STATUSES[self]
-
-
-_STATUSES = {
-    FrameStatus.EAGER: "runs eager",
-    FrameStatus.RAISED: "fails to compile",
-    FrameStatus.PASSED_OVER: "has nothing to compile",
-}
+class FrameStatus(Worded):
+    EAGER = "eager", "runs eager"  # as plain Python
+    RAISED = "raised", "fails to compile"
+    PASSED_OVER = "passed-over", "has nothing to compile"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +50,7 @@ class UncompiledFrame:
 
     Of a failure, ``stack`` is the way to the line that could not be compiled, outermost first, and ``failed_at`` that
     line, with its text in ``failed_code``; None where torch does not name it.  ``helps`` names the remedy, where what
-    failed decides on it; ``only_compiled`` says that plain code cannot raise it.
-    """
+    failed decides on it; ``only_compiled`` says that plain code cannot raise it."""
 
     function: str
     site: Site
@@ -92,8 +75,7 @@ class UncompiledFrame:
     quoted: str | None = None
 
 
-_WRAPPED = "InternalTorchDynamoError"
-"""Dynamo's own exception, around that of whatever it ran while it traced."""
+_WRAPPED = "InternalTorchDynamoError"  # Dynamo's own exception, around that of whatever it ran while it traced
 _RAISES_OVER_LIMIT = "it was recompiled more often than torch allows, which is an error here"
 _NOT_SAID = "the compiler passed it over, and does not say why"
 _ORDER = (FrameStatus.RAISED, FrameStatus.EAGER, FrameStatus.PASSED_OVER)
@@ -101,8 +83,7 @@ _ORDER = (FrameStatus.RAISED, FrameStatus.EAGER, FrameStatus.PASSED_OVER)
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """A frame that ended uncompiled, with the break that did it, where one did, and the stack above the frame, where
-    its compilation was seen to start."""
+    """A frame that ended uncompiled, with the break that did it, where one did, and the known stack above it."""
 
     frame: FrameEnded
     cause: BreakSeen | None = None

@@ -1,7 +1,5 @@
 """Turns what processes recorded into an explanation: each site once, causes before consequences, the user's names."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -25,8 +23,8 @@ from breakscan.explanation.frames import endings_of, frame_fates
 from breakscan.explanation.graphs import cudagraph_skips, reported_graphs, traced_lines
 from breakscan.explanation.notices import notices, profile_notices, set_aside_notice, unmet_requests
 from breakscan.explanation.prices import with_prices
-from breakscan.explanation.recompile_remedies import with_shared_causes
 from breakscan.explanation.recompiles import recompiles
+from breakscan.explanation.remedies import with_shared_causes
 from breakscan.explanation.run_totals import began_at, step_profile
 from breakscan.explanation.user_source import UserSource
 from breakscan.recording.launch import ProgramExit

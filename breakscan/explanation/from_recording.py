@@ -1,7 +1,4 @@
-"""Explains a recording of any number of processes and ranks, and the logs that TORCH_TRACE writes, with the folders of
-the run on this machine."""
-
-from __future__ import annotations
+"""Explains a recording of any number of processes and ranks, and logs of TORCH_TRACE, with this machine's folders."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,16 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from breakscan.explanation import notices
-from breakscan.explanation.explanation import (
-    NO_LOG,
-    NO_RECORDING,
-    RUNNING,
-    Explanation,
-    RankEnding,
-    exit_ending,
-    killed_ending,
-    merge,
-)
+from breakscan.explanation.explanation import NO_LOG, NO_RECORDING, RUNNING, Explanation, RankEnding, exit_ending, merge
 from breakscan.explanation.from_processes import explain_processes
 from breakscan.explanation.notices import TRACE_ONLY, Notice, unread_sources, version_notice
 from breakscan.model.words import InputError
@@ -38,11 +26,8 @@ Process = Sequence[Record]
 def explain_run(
     run: RecordedRun, *, rules: Iterable[Rule], show: Callable[[str], str], files: SourceFiles
 ) -> Explanation:
-    """Explains a recording; of several ranks, what they have in common and how they differ.
-
-    ``show`` turns a recorded path into the one that reports show.  The sources that the recording keeps are added to
-    ``files``, which decides what else is read.
-    """
+    """Explains a recording; of several ranks, what they have in common and how they differ.  ``show`` turns a recorded
+    path into the one that reports show.  The kept sources are added to ``files``, which decides what else is read."""
     explain = partial(explain_processes, rules=tuple(rules), show=show, files=files)
     for path, text in run.sources.items():
         files.keep(path, text)
@@ -116,7 +101,7 @@ def _endings(parts: Mapping[int, RecordingPart], expected: Iterable[int]) -> dic
         elif part.running:
             endings[rank] = RUNNING
         elif part.manifest.ended is None:
-            endings[rank] = killed_ending(part.seconds)
+            endings[rank] = RankEnding(f"was killed together with breakscan, after {part.seconds:.1f} s")
         else:
             is_first = failed and len(ended) > 1 and ended[0][1] == rank
             seconds = part.seconds if failed else None
@@ -141,8 +126,7 @@ def _notices(run: RecordedRun) -> Iterable[Notice]:
 
 @dataclass(frozen=True, slots=True)
 class Relocation:
-    """Pairs of an old and a new folder: the longest that a path lies below counts.  Files of the new ones may be
-    read, and those of ``allowed``."""
+    """Old folders with new ones: the longest that a path lies below counts.  Those and ``allowed`` may be read."""
 
     roots: Mapping[str, str]
     allowed: Sequence[str] = ()

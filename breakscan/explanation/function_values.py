@@ -1,7 +1,5 @@
 """Values of functions, from the records of processes."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -21,10 +19,7 @@ from breakscan.source.regular_files import Digests, content_digest
 
 
 def observations_of(processes: Iterable[Sequence[Record]]) -> Observations:
-    """The observations of processes of one or more runs.
-
-    A function that shares its name with another one of its file is left out.
-    """
+    """The observations of processes of one or more runs, without functions that share a name within their file."""
     paths: dict[str, str] = {}
     found: dict[tuple[str, str], tuple[Code, FunctionSeen]] = {}
     shared: set[tuple[str, str]] = set()

@@ -1,8 +1,6 @@
 """The gates of a run: what it must not do, for a pull request to pass; and the lock: the breaks that a program is
 allowed, in a file that is committed and only shrinks by itself."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os
@@ -20,7 +18,7 @@ from breakscan.explanation.recompiles import recompile_sentence
 from breakscan.model.findings import Site, Verdict
 from breakscan.model.problem import AROUND_COMPILER, Problem, ProblemKind
 from breakscan.model.torch_versions import minor_version
-from breakscan.model.words import counted, place, position
+from breakscan.model.words import counted, first_few, place, position
 from breakscan.rulebook.document import nearest
 from breakscan.rulebook.library import Library
 from breakscan.source import code_match
@@ -30,8 +28,8 @@ from breakscan.source.writing import is_count, is_text, not_ours, read_committed
 
 LOCKED = tuple(kind for kind in AROUND_COMPILER if kind is not ProblemKind.EAGER_CALLS)
 """Kinds of problems that the compiler does not report, and a lock holds: that they are there, not how often."""
-SEVERITIES = (Verdict.SPLITS, Verdict.EAGER, Verdict.RAISES)
-"""The verdicts of breaks, from the mildest to the worst."""
+_MOST_PLACES = 5
+SEVERITIES = (Verdict.SPLITS, Verdict.EAGER, Verdict.RAISES)  # the verdicts of breaks, from the mildest to the worst
 _INSTALLED = re.compile(r".*/((?:site|dist)-packages/.*)")
 
 
@@ -62,20 +60,14 @@ class KnownBreak:
 
 def known_breaks(explanation: Explanation, folder: str) -> list[KnownBreak]:
     """The problems of a run that count as breaks (see :attr:`Problem.counts_as_break`), and those of the kinds of
-    :data:`LOCKED`.
-
-    Paths are relative to ``folder``, an absolute path; those of the explanation to the working directory.
-    """
+    :data:`LOCKED`.  Their paths are relative to ``folder``, an absolute path, and not to the working directory."""
     problems = (one for one in explanation.problems if one.counts_as_break or one.kind in LOCKED)
     return merged(known_break(problem, folder) for problem in problems)
 
 
 def portable_path(path: str, folder: str | None) -> str:
     """A path as it is on every machine: of an installed file from ``site-packages`` on, of others relative to a folder,
-    or unchanged where that is None.
-
-    ``path`` is absolute or relative to the working directory.
-    """
+    or unchanged where that is None.  ``path`` is absolute or relative to the working directory."""
     if installed := _INSTALLED.fullmatch(path.replace(os.sep, "/")):
         return installed[1]
     if folder is None or path.startswith("<"):
@@ -309,12 +301,9 @@ def _ids_of_torch() -> frozenset[str]:
 
 def unmet(gates: Gates, explanation: Explanation) -> list[str]:
     """The gates that a run does not meet, in the order of the options, each as ``--max-breaks 3 is not met: 5 break
-    sites at vision.py:39:16, vision.py:53:12, …``.
-
-    Breaks are counted by site, in the user's code and in libraries, with the functions that fall back to eager without
-    a site to blame and what stands against exports.  ``fail_on`` also finds those inside torch, where it names them.
-    Recompiles of all functions count: the program causes what changes between calls.
-    """
+    sites at vision.py:39:16, vision.py:53:12, …``.  Breaks are counted by site, in the user's code and in libraries,
+    with the functions that fall back to eager without a site to blame and what stands against exports.  ``fail_on``
+    also finds those inside torch, where it names them. Recompiles of all functions count."""
     counted_breaks = [problem for problem in explanation.problems if problem.counts_as_break]
     broken = [problem.site for problem in counted_breaks if problem.kind is ProblemKind.BREAK]
     # A function that raised in one call and ran eager in another is counted once.
@@ -334,7 +323,10 @@ def unmet(gates: Gates, explanation: Explanation) -> list[str]:
     ]
     named = ((f"--fail-on {selector.word}", _named(selector, explanation)) for selector in gates.fail_on)
     found += [(option, counted(len(sites), "site"), sites) for option, sites in named if sites]
-    words = [f"{option} is not met: {what} at {places(sites)}" for option, what, sites in found]
+    words = [
+        f"{option} is not met: {what} at {first_few([*map(position, sites)], _MOST_PLACES)}"
+        for option, what, sites in found
+    ]
     return [*words, *_compiled_late(gates.no_compile_after, explanation)]
 
 
@@ -374,16 +366,6 @@ def nothing_compiled(explanation: Explanation) -> bool:
     """Return whether a run says nothing about the program, because the compiler did not look at anything."""
     tried = any(frame.status is not FrameStatus.PASSED_OVER for frame in explanation.frames)
     return not (explanation.graphs or explanation.breaks or explanation.exports or tried)
-
-
-MOST_PLACES = 5
-
-
-def places(sites: Sequence[Site]) -> str:
-    """The first few, and how many more there are."""
-    shown = [position(site) for site in sites[:MOST_PLACES]]
-    rest = len(sites) - len(shown)
-    return ", ".join(shown) + (f" and {rest} more" if rest else "")
 
 
 def _described(one: KnownBreak) -> str:

@@ -1,8 +1,6 @@
 """The graphs that were compiled, what the backend made of each, why it is no CUDA graph; and the Python that Inductor
 generates: which kernels it calls, and where it says that they come from."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections import Counter, defaultdict
@@ -30,18 +28,14 @@ from breakscan.recording.records import (
 class KernelKind(str, Enum):
     TRITON = "triton"
     CPP = "cpp"
-    EXTERN = "extern"
-    """A library's, such as a matrix product."""
-    FALLBACK = "fallback"
-    """An operator that Inductor has no kernel for: torch's own eager one, or one of the program's own."""
-    OTHER = "other"
-    """Generated in another language, such as CUTLASS or Metal."""
+    EXTERN = "extern"  # a library's, such as a matrix product
+    FALLBACK = "fallback"  # an operator that Inductor has no kernel for: torch's own eager one, or the program's
+    OTHER = "other"  # generated in another language, such as CUTLASS or Metal
 
 
 _ORIGINS = re.compile(r"# .*?Source Nodes: \[(?P<nodes>.*?)\], Original ATen: \[(?P<operators>.*?)\]")
 _MAPPED = re.compile(r"^#   (?P<node>\S+) => (?P<mapped>.+)$")
-_RUNNING = re.compile(r"call$|partition_\d+$")
-"""The functions that are run, once for each run of the graph."""
+_RUNNING = re.compile(r"call$|partition_\d+$")  # the functions that are run, once for each run of the graph
 _KINDS = {"triton": KernelKind.TRITON, "multi_kernel": KernelKind.TRITON}
 _ALIASES = {"aten": "torch.ops.aten", "inductor_ops": "torch.ops.inductor", "_quantized": "torch.ops._quantized"}
 """Names that the code gives to namespaces of operators."""
@@ -178,11 +172,8 @@ class LineStages:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """A graph that was compiled: its operations, the devices of its inputs in words, the lines it was traced from,
-    the break that ended it, and what running it took, on the host and, where timed, on the device.
-
-    ``number`` counts the graphs of a run from 0.
-    """
+    """A graph that was compiled: its operations, the devices of its inputs in words, the lines it was traced from, the
+    break that ended it, and what running it took, on the host and on the device.  ``number`` counts from 0."""
 
     number: int
     compile_id: str
@@ -208,8 +199,7 @@ def traced_lines(context: ExplainContext) -> dict[str, list[int]]:
     return {context.sources.show(path): sorted(found) for path, found in lines.items()}
 
 
-_NUMBER = re.compile(r"_\d+$")
-"""By it, nodes of one operation differ: of an operation, a trace has the name of its node alone."""
+_NUMBER = re.compile(r"_\d+$")  # by it, nodes of one operation differ, of which a trace has the name of the node alone
 _PHASES = ("forward", "inference", "backward")
 _CPP_NAME = re.compile(r"cpp_fused_(?P<operators>\w+)_\d+$")
 _COMPOSITE = frozenset(
@@ -223,8 +213,7 @@ _COMPOSITE = frozenset(
 """Operators that C++ kernels are named after, and that AOTAutograd's graph holds in parts."""
 
 
-_Made = tuple[Sequence[AutogradGraph], Sequence[CodeGenerated]]
-"""The records for one phase of one compile, each in the order of its graphs."""
+_Made = tuple[Sequence[AutogradGraph], Sequence[CodeGenerated]]  # those for one phase of one compile
 
 
 def reported_graphs(context: ExplainContext) -> list[Graph]:
@@ -300,7 +289,7 @@ def _generated(phase: str, made: _Made, source: GraphCompiled, context: ExplainC
         )
 
 
-def _kernels(code: str, graph: AutogradGraph | None, lines: _Lines) -> Iterator[Kernel]:
+def _kernels(code: str, graph: AutogradGraph | None, lines: "_Lines") -> Iterator[Kernel]:
     """Each kernel once, in the order of their first calls."""
     groups: dict[str, list[KernelCall]] = {}
     for call in kernel_calls(code):

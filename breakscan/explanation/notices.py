@@ -1,7 +1,5 @@
 """Notices: what the reader of a report must know of the recording itself."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -46,15 +44,6 @@ TRACE_ONLY = Notice(
     "value that a guard met, of how often graphs ran and of what breaks cost, and leaves out some calls: breakscan "
     "explain reports all of it",
 )
-_PROFILE_KEPT = Notice(
-    "profile-kept",
-    "TORCH_COMPILE_JOB_ID is set: torch remembers sizes of earlier runs, so a first run recompiles more often",
-)
-_NO_PROFILE = Notice(
-    "no-profile",
-    "no steps were profiled: nothing compiled was called eight times more in one thread after it was compiled, or the "
-    "program runs a profiler itself",
-)
 _NOT_READ = {
     NotRead.OUTSIDE: (
         "outside the working directory: --source-root FOLDER allows to read the files below a folder, and "
@@ -76,7 +65,10 @@ def notices(processes: Sequence[Sequence[Record]]) -> Iterator[Notice]:
     if started:
         yield from version_notice(started.torch)
     if started and started.profile_kept:
-        yield _PROFILE_KEPT
+        kept = (
+            "TORCH_COMPILE_JOB_ID is set: torch remembers sizes of earlier runs, so a first run recompiles more often"
+        )
+        yield Notice("profile-kept", kept)
     for record in records:
         if isinstance(record, HookFailed):
             text = f"breakscan's hook for {record.name} failed, so {record.without} ({record.error})"
@@ -163,4 +155,8 @@ def profile_notices(context: ExplainContext) -> Iterator[Notice]:
     """A notice where a profile was asked for, and there is none."""
     asked = any(hook.name == "profile" and hook.available for hook in context.of(HookInstalled))
     if asked and not context.of(StepsProfiled):
-        yield _NO_PROFILE
+        yield Notice(
+            "no-profile",
+            "no steps were profiled: nothing compiled was called eight times more in one thread after it was compiled, "
+            "or the program runs a profiler itself",
+        )

@@ -1,21 +1,8 @@
-"""The costs of breaks, as far as they are seen: adds to an explanation what ran, and the price of each site.
-
-The price of a break is the time between the graph that it ended and the next one, or the end of the call.  It holds
-the work that runs eager there, which has to be done anyhow, if faster, and not what the split costs in the backward and
-in fusion: what a repair saves can be less or more.  Where one break follows another with no operation between them, the
-first carries the time of both.  A break before the first operation of a call ends no graph, and has no price but that
-of compiling the code after it.  Where the code after a break falls back to eager for another break, that one carries
-the time.  Where the function that ``torch.compile`` was given falls back to eager, its price is all of the calls' time
-that no graph and no other break takes.
-
-The time is the usual one: a pass that waited once, as for another rank that compiled, does not raise it.
-
-Left out are calls and gaps in which something was compiled, and the backward, which autograd runs.  On a device that
-works on its own, the host's time is what the host spends, whether it waits there or runs ahead; the device's time is
-that between the end of one graph and the start of the next in its queue, taken on few passes.  Where the host waits,
-the price is the device's time: the host waits for the graphs before, which have to run anyhow."""
-
-from __future__ import annotations
+"""The costs of breaks, as far as they are seen: adds to an explanation what ran, and the price of each site, which
+``docs/explain.md`` describes.  Where one break follows another with no operation between them, the first carries the
+time of both.  Where the code after a break falls back to eager for another break, that one carries the time.  Where the
+function that ``torch.compile`` was given falls back to eager, its price is the calls' time outside graphs and other
+breaks."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -41,8 +28,7 @@ from breakscan.recording.records import (
     Usual,
 )
 
-_READS_DATA = (1, 2, 3)
-"""The families of rules about what depends on the values of a tensor."""
+_READS_DATA = (1, 2, 3)  # the families of rules about what depends on the values of a tensor
 
 
 def with_prices(
@@ -148,8 +134,7 @@ def _priced_frames(
     context: ExplainContext,
 ) -> list[UncompiledFrame]:
     """The frames with their prices: of a compiled function that runs eager, the time of its calls without the graphs
-    and breaks in it.  Given up for several reasons, it is priced once.  ``reading`` has the breaks at which the host
-    reads what a tensor holds."""
+    and breaks in it.  Each is priced once.  At the breaks of ``reading``, the host reads tensors."""
     totals = {
         (context.function_of(code), context.site_of(code)): (total, ran.on_device.get(code))
         for code, total in ran.calls.items()
@@ -170,10 +155,8 @@ def _priced_frames(
 
 
 class _Links:
-    """The break that ended each graph, and the break before each rest of a function.
-
-    The first call of the code after a break comes from the line of the break: the stack above a compilation names it.
-    """
+    """The break that ended each graph, and the break before each rest of a function.  The first call of the code after
+    a break comes from the line of the break: the stack above a compilation names it."""
 
     def __init__(self, processes: Sequence[Sequence[Record]], breaks: Sequence[Sequence[BreakSeen]]) -> None:
         self._of_compile: dict[str, list[BreakSeen]] = defaultdict(list)

@@ -1,7 +1,5 @@
 """The problems of a run: made once, deduplicated, priced, explained and ordered, for all that read them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -9,9 +7,15 @@ from enum import Enum
 from breakscan.explanation.around import MAYBE_PLAIN, ONLY_COMPILED
 from breakscan.explanation.breaks import WORST_FIRST, BreakSite, break_page
 from breakscan.explanation.frames import FrameStatus, UncompiledFrame
-from breakscan.explanation.recompile_remedies import OF_LIMIT, limit_remedies, recompile_remedies
 from breakscan.explanation.recompiles import Recompile, changes_of, recompile_sentence, subject_in_words
-from breakscan.explanation.remedies import break_remedies, frame_remedies, is_torchs_wish
+from breakscan.explanation.remedies import (
+    OF_LIMIT,
+    break_remedies,
+    frame_remedies,
+    is_torchs_wish,
+    limit_remedies,
+    recompile_remedies,
+)
 from breakscan.model.findings import Origin, Severity, Verdict
 from breakscan.model.problem import AROUND_COMPILER, Caller, FunctionHead, Problem, ProblemKind, SharedCode, users_line
 from breakscan.model.remedy import Remedy, RemedyKind
@@ -61,11 +65,9 @@ def useful_hints(site_hints: Sequence[str]) -> list[str]:
     return [hint for hint in site_hints if not hint.startswith(_BOILERPLATE)]
 
 
-_LONGEST_CHAIN = 4
-"""Lines of the way to a failure; JSON has all."""
+_LONGEST_CHAIN = 4  # lines of the way to a failure; JSON has all
 _MEANT = "torch's own code asks for it, with torch._dynamo.graph_break()"
-LONG_RECOMPILES = 1.0
-"""Seconds of compiling again from which on they are worth a word."""
+LONG_RECOMPILES = 1.0  # seconds of compiling again from which on they are worth a word
 
 
 class Topic(Enum):
@@ -92,7 +94,6 @@ _FIRST = {Topic.FAILURES: 0, Topic.EXPORTS: 1}
 
 
 def topic_of(problem: Problem) -> Topic:
-    """The topic of the section that a problem is in."""
     if problem.is_failure:
         return Topic.FAILURES
     return _BREAK_TOPICS[problem.origin] if problem.kind is ProblemKind.BREAK else _TOPICS[problem.kind]

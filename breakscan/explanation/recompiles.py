@@ -1,7 +1,5 @@
 """Recompiles: what changed, and what the recompiles have in common."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -53,8 +51,7 @@ class HowCompiled:
 
 
 NOT_KNOWN = HowCompiled(0, None, "")
-Objects = tuple[tuple[str, int], ...]
-"""Variables of a function that hold an object, each with the number of the object."""
+Objects = tuple[tuple[str, int], ...]  # variables of a function that hold an object, each with its number
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +108,7 @@ class Recompile:
 
 
 _MOST_VALUES = 5
-_MOST_OTHERS = 2
-"""Changes besides the first that a sentence has."""
+_MOST_OTHERS = 2  # changes besides the first that a sentence has
 
 
 def changes_of(group: Sequence[Recompile]) -> list[ValueChange]:
@@ -177,8 +173,7 @@ def is_of_one_object(recompile: Recompile, change: ValueChange) -> bool:
     return then is not None and then == now
 
 
-_ROOT = re.compile(r"\w+(?=[.\[]|$)")
-"""The variable of an expression."""
+_ROOT = re.compile(r"\w+(?=[.\[]|$)")  # the variable of an expression
 
 
 def recompile_sentence(group: Sequence[Recompile]) -> str:
@@ -241,8 +236,7 @@ _SPREADING = {
     ChangeKind.LAYOUT: "layout",
 }
 """Kinds of guards that, once one fails, fail in all functions that the changed input runs through."""
-APART = {"0", "1"}
-"""Sizes that are compiled separately from all others."""
+APART = {"0", "1"}  # sizes that are compiled separately from all others
 _INDEX = re.compile(r"\[\d+\]$")
 _SAME = {ChangeKind.FREED: ChangeKind.OBJECT, ChangeKind.FUNCTION: ChangeKind.OBJECT}
 
@@ -321,10 +315,8 @@ class _Process:
     def __init__(self, records: Iterable[Record]) -> None:
         self.seen: list[RecompileSeen] = []
         self.started: dict[str, CompileStarted] = {}
-        self.objects: dict[str, Objects] = {}
-        """Those of each version."""
-        self.first_backward: dict[str, str] = {}
-        """The compilation whose backward was compiled first, by the id of its frame."""
+        self.objects: dict[str, Objects] = {}  # those of each version
+        self.first_backward: dict[str, str] = {}  # the compilation whose backward came first, by the id of its frame
         for record in records:
             if isinstance(record, RecompileSeen):
                 self.seen.append(record)
@@ -416,12 +408,9 @@ class _Causes:
 
 
 def _closest_guards(process: Iterable[RecompileSeen]) -> list[FailedGuard | None]:
-    """The guard that explains each recompile of a process, in their order.
-
-    A version that failed at the same guard before was replaced then by another one: why that one does not fit is what
-    is new, unless the size is one for which there was none then.  Of the versions that are left, the one most of whose
-    guards held before one failed.
-    """
+    """The guard that explains each recompile of a process, in their order.  A version that failed at the same guard
+    before was replaced then by another one: why that one does not fit is what is new, unless the size is one for which
+    there was none then.  Of the versions that are left, the one most of whose guards held before one failed."""
     known: set[tuple[Code, str, str, bool]] = set()
     closest = []
     for seen in process:

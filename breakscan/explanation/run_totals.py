@@ -1,8 +1,6 @@
 """Runs of graphs and calls over all processes of a recording, by the numbers that graphs have in a report, the profile
 of a step; and what a forked process has from its parent: graphs, compiled functions, its clock."""
 
-from __future__ import annotations
-
 import operator
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence

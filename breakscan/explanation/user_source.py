@@ -1,7 +1,5 @@
 """The code at a recorded position in the user's source: its span, its function, the form of a branch."""
 
-from __future__ import annotations
-
 import ast
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -18,8 +16,7 @@ from breakscan.source.source_files import SourceFiles
 from breakscan.source.spans import Outline, head_span, span, without_locals
 
 Node = ast.expr | ast.stmt
-Parents = Callable[[ast.AST], Iterator[tuple[ast.AST, ast.AST]]]
-"""Gives each node that encloses a node, with the child that leads to it, from the inside out."""
+Parents = Callable[[ast.AST], Iterator[tuple[ast.AST, ast.AST]]]  # enclosing nodes, with the child, inside out
 
 
 def inner_tests(statement: ast.stmt) -> Iterator[ast.expr]:
@@ -97,23 +94,19 @@ _LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictC
 
 @dataclass(slots=True)
 class UserSource:
-    """Parses each file once.  Nothing is known of a file that may not be read or is not Python.
-
-    ``show`` turns the recorded path into the path that reports show.
-    """
+    """Parses each file once.  Nothing is known of a file that may not be read or is not Python.  ``show`` turns the
+    recorded path into the path that reports show."""
 
     show: Callable[[str], str]
     files: SourceFiles
-    _files: dict[str, _File | None] = field(default_factory=dict)
+    _files: "dict[str, _File | None]" = field(default_factory=dict)
 
     def site(
         self, path: str, line: int, column: int | None = None, end_column: int | None = None, *, is_branch: bool = False
     ) -> Site:
-        """The span of the code there: that of the expression that starts at ``column``, else of the statement.
-
-        Columns in UTF-8 bytes from 0, as CPython counts them; the site's are characters from 1.  For a branch
-        within ``and`` or ``or`` it is the span of all operands: Python 3.11 gives some of them the place of others.
-        """
+        """The span of the code there: that of the expression that starts at ``column``, else of the statement.  Columns
+        in UTF-8 bytes from 0, as CPython counts them; the site's are characters from 1.  For a branch within ``and`` or
+        ``or`` it is the span of all operands: Python 3.11 gives some of them the place of others."""
         file, node = self._node(path, line, column, end_column, is_branch=is_branch)
         if file is None or node is None:
             first = (column or 0) + 1
@@ -123,8 +116,7 @@ class UserSource:
         return Site(self.show(path), *file.span(file.operation_around(node) if is_branch else node))
 
     def code(self, path: str, line: int, column: int | None = None, end_column: int | None = None) -> str:
-        """The source of the statement around a position (of a compound statement its head), followed by that of the
-        expression.  Empty if it is not known."""
+        """The source of the statement around a position (or its head), then of the expression; empty where unknown."""
         file, node = self._node(path, line, column, end_column)
         if file and node:
             return f"{file.statement(node)}\n{file.text(node)}"
@@ -322,15 +314,15 @@ class UserSource:
 
     def _node(
         self, path: str, line: int, column: int | None = None, end_column: int | None = None, is_branch: bool = False
-    ) -> tuple[_File | None, Node | None]:
+    ) -> "tuple[_File | None, Node | None]":
         """The file, and the node as of :meth:`_File.node_at`."""
         file = self._file(path)
         return file, file.node_at(line, column, end_column, is_branch) if file else None
 
-    def _around(self, file: _File | None, node: ast.AST | None) -> Iterable[tuple[ast.AST, ast.AST]]:
+    def _around(self, file: "_File | None", node: ast.AST | None) -> Iterable[tuple[ast.AST, ast.AST]]:
         return file.parents(node) if file and node else ()
 
-    def _file(self, path: str) -> _File | None:
+    def _file(self, path: str) -> "_File | None":
         if path not in self._files:
             text = self.files.text(path)
             self._files[path] = None
@@ -365,9 +357,7 @@ class _File:
 
     def node_at(self, line: int, column: int | None, end_column: int | None, is_branch: bool) -> Node | None:
         """The outermost node that starts there and ends in that column, else the innermost around the position.
-
-        Without a column it is the statement, or, if a branch is wanted, the test of the only branch in it.
-        """
+        Without a column it is the statement, or, if a branch is wanted, the test of the only branch in it."""
         around = self._on_line.get(line, ())
         if column is None:
             if line in self._decorators:

@@ -1,7 +1,5 @@
 """Dataclasses as plain JSON values and back, with every type checked on the way in."""
 
-from __future__ import annotations
-
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
@@ -10,7 +8,6 @@ from functools import cache
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 Decoder = Callable[[Any], Any]
-
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
@@ -40,10 +37,8 @@ def _field_names(kind: Any) -> tuple[str, ...] | None:
 
 @cache
 def decoder(kind: Any) -> Decoder:
-    """A function that turns the JSON form of a ``kind`` back into one, and raises ValueError for anything else.
-
-    Raises TypeError for kinds that have no JSON form here.
-    """
+    """A function that turns the JSON form of a ``kind`` back into one, and raises ValueError for anything else.  Raises
+    TypeError for kinds that have no JSON form here."""
     if kind in (str, int, bool, type(None)):
         return _one_of(kind)
     if kind is float:

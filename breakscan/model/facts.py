@@ -1,12 +1,9 @@
 """The facts of the static half about the expressions of a file, as rewrites read them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-Span = tuple[int, int, int, int]
-"""Line and column, end line and end column, as in :class:`breakscan.model.findings.Site`."""
+Span = tuple[int, int, int, int]  # line and column, end line and end column, as in :class:`.Site`
 
 
 # Facts are never changed once made, though not frozen: a frozen dataclass takes three times as long to make.
@@ -20,8 +17,7 @@ class Fact:
     ``unknown``.  ``certain`` says that the kind needs no assumption, ``optional`` that the value has this kind only
     under some condition.  ``dtype`` is the class ``float``, ``int``, ``bool`` or None where unknown, ``zero_dim`` is
     True for a tensor without dimensions (None: unknown), ``name`` is the dotted name of what was imported.  ``literal``
-    is the value of a constant where it is known, ``elements`` those of a tuple or list of known length.
-    """
+    is the value of a constant where it is known, ``elements`` those of a tuple or list of known length."""
 
     kind: str = "unknown"
     certain: bool = False
@@ -32,7 +28,7 @@ class Fact:
     optional: bool = False
     name: str | None = None
     literal: str | int | float | None = None
-    elements: tuple[Fact, ...] | None = None
+    elements: "tuple[Fact, ...] | None" = None
 
     @property
     def is_tensor(self) -> bool:

@@ -1,10 +1,5 @@
-"""The basic types that every part of breakscan uses.
-
-A *site* is a place in the user's own file, a *finding* is one rule at one site.  ``check``, ``explain``,
-``fix`` and every report exchange only these objects.  Imports nothing else of breakscan.
-"""
-
-from __future__ import annotations
+"""The basic types that every part of breakscan uses.  A *site* is a place in the user's own file, a *finding* is one
+rule at one site.  ``check``, ``explain``, ``fix`` and every report exchange only these.  Imports no other module."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,8 +10,7 @@ class Kind(str, Enum):
     """The subject of a finding."""
 
     GRAPH_BREAK = "graph-break"
-    EXPORT = "export"
-    """Code that ``torch.export`` cannot export, though ``torch.compile`` compiles it."""
+    EXPORT = "export"  # code that ``torch.export`` cannot export, though ``torch.compile`` compiles it
     RECOMPILE = "recompile"
     WRONG_RESULT = "wrong-result"
     MISUSE = "misuse"
@@ -54,78 +48,53 @@ class ChangeKind(str, Enum):
     SIZE = "size"
     BRANCH_ON_SIZE = "branch-on-size"
     """A condition on a size that was left open: another branch is taken, or it has to divide evenly."""
-    EQUAL_SIZES = "equal-sizes"
-    """Two sizes that were equal when a version was compiled, which torch takes for one."""
+    EQUAL_SIZES = "equal-sizes"  # two sizes that were equal when a version was compiled, which torch takes for one
     RANK = "rank"
-    LAYOUT = "layout"
-    """Strides, or that a tensor is a view of another one."""
+    LAYOUT = "layout"  # strides, or that a tensor is a view of another one
     DTYPE = "dtype"
     DEVICE = "device"
     REQUIRES_GRAD = "requires-grad"
-    INFERENCE = "inference"
-    """The tensor was made under ``torch.inference_mode()``, or not."""
-    TENSOR = "tensor"
-    """Another property of a tensor."""
-    TENSOR_TYPE = "tensor-type"
-    """A tensor in one call, a parameter or no tensor in another."""
+    INFERENCE = "inference"  # the tensor was made under ``torch.inference_mode()``, or not
+    TENSOR = "tensor"  # another property of a tensor
+    TENSOR_TYPE = "tensor-type"  # a tensor in one call, a parameter or no tensor in another
     TYPE = "type"
     NUMBER = "number"
-    FLAG = "flag"
-    """A bool, a string, None, a dtype, a tuple of such."""
-    SET_LATER = "set-later"
-    """An attribute that was missing or None when a version was compiled."""
+    FLAG = "flag"  # a bool, a string, None, a dtype, a tuple of such
+    SET_LATER = "set-later"  # an attribute that was missing or None when a version was compiled
     LENGTH = "length"
-    KEYS = "keys"
-    """A key is in a dictionary, or not."""
+    KEYS = "keys"  # a key is in a dictionary, or not
     FUNCTION = "function"
-    OBJECT = "object"
-    """Another object, where the version is for one object."""
-    FREED = "freed"
-    """An object that a version was compiled for is no longer in memory."""
+    OBJECT = "object"  # another object, where the version is for one object
+    FREED = "freed"  # an object that a version was compiled for is no longer in memory
     TRAINING = "training"
     GRAD_MODE = "grad-mode"
-    GLOBAL_STATE = "global-state"
-    """Autocast, default dtype, deterministic algorithms, number of threads, torch function modes."""
+    GLOBAL_STATE = "global-state"  # autocast, default dtype, deterministic algorithms, threads, torch function modes
     ALIAS = "alias"
     BACKEND = "backend"
     OTHER = "other"
 
 
 class Holder(str, Enum):
-    """The holder of a value that changed."""
-
     ARGUMENT = "argument"
     ATTRIBUTE = "attribute"
-    MODULE = "module"
-    """An attribute of a module, of which torch compiles each int in."""
+    MODULE = "module"  # an attribute of a module, of which torch compiles each int in
     GLOBAL = "global"
-    CLOSURE = "closure"
-    """A variable that a function closes over."""
-    DEFAULT = "default"
-    """A default argument, or what ``functools.partial`` holds."""
-    RESULT = "result"
-    """A value that crosses a break: computed before it, and used after it."""
-    NONE = "none"
-    """Nothing of the program's: a state of torch, or not known."""
+    CLOSURE = "closure"  # a variable that a function closes over
+    DEFAULT = "default"  # a default argument, or what ``functools.partial`` holds
+    RESULT = "result"  # a value that crosses a break: computed before it, and used after it
+    NONE = "none"  # nothing of the program's: a state of torch, or not known
 
 
 class Verdict(str, Enum):
     """The treatment of a piece of code by Dynamo on one torch version."""
 
-    COMPILES = "compiles"
-    """One graph, no break."""
-    SPLITS = "splits"
-    """A graph break: a graph before it and one after it, if there is anything to compile."""
-    EAGER = "eager"
-    """The frame runs eager: 0 graphs, or only the code before the last place to resume at."""
-    RECOMPILES = "recompiles"
-    """Compiles, and recompiles on a later call."""
-    RAISES = "raises"
-    """Compiling raises and eager Python does not (always for a break with ``fullgraph=True``)."""
-    WRONG = "wrong"
-    """Compiles, and a later call gives another result than eager Python."""
-    UNUSED = "unused"
-    """torch.compile was called, and nothing was ever compiled."""
+    COMPILES = "compiles"  # one graph, no break
+    SPLITS = "splits"  # a graph break: a graph before it and one after it, if there is anything to compile
+    EAGER = "eager"  # the frame runs eager: 0 graphs, or only the code before the last place to resume at
+    RECOMPILES = "recompiles"  # compiles, and recompiles on a later call
+    RAISES = "raises"  # compiling raises and eager Python does not (always for a break with ``fullgraph=True``)
+    WRONG = "wrong"  # compiles, and a later call gives another result than eager Python
+    UNUSED = "unused"  # torch.compile was called, and nothing was ever compiled
 
     @property
     def words(self) -> str:
@@ -150,14 +119,10 @@ class Place(str, Enum):
 class Mode(str, Enum):
     """The ways to compile that code is checked for, which have separate verdicts."""
 
-    DEFAULT = "default"
-    """``torch.compile``."""
-    FULLGRAPH = "fullgraph"
-    """``torch.compile(fullgraph=True)``."""
-    EXPORT = "export"
-    """``torch.export.export``, which runs the Python code with fake tensors: Dynamo has no part in it."""
-    EXPORT_STRICT = "export-strict"
-    """``torch.export.export(strict=True)``, which traces the code with Dynamo."""
+    DEFAULT = "default"  # ``torch.compile``
+    FULLGRAPH = "fullgraph"  # ``torch.compile(fullgraph=True)``
+    EXPORT = "export"  # ``torch.export.export``, which runs the Python code with fake tensors: Dynamo has no part in it
+    EXPORT_STRICT = "export-strict"  # ``torch.export.export(strict=True)``, which traces the code with Dynamo
 
     @property
     def exports(self) -> bool:
@@ -174,7 +139,7 @@ class Site:
     end_line: int
     end_column: int
 
-    def shares_line_with(self, other: Site) -> bool:
+    def shares_line_with(self, other: "Site") -> bool:
         """True if both are on a common line of one file."""
         return self.path == other.path and self.line <= other.end_line and other.line <= self.end_line
 
@@ -182,17 +147,14 @@ class Site:
 class Assumption(str, Enum):
     """The reason why code counts as compiled, where nothing in the program says so."""
 
-    FORWARD = "forward"
-    """It is the ``forward`` of a module."""
-    FUNCTION = "function"
-    """Any function could be compiled."""
+    FORWARD = "forward"  # it is the ``forward`` of a module
+    FUNCTION = "function"  # any function could be compiled
 
 
 @dataclass(frozen=True, slots=True)
 class Region:
     """The start of compiled code, for the code of a finding.  ``entry`` is the qualified name of the function that is
-    compiled there, ``how`` the code that compiles it, empty where that is only assumed.  ``recorded`` says that a
-    recorded run shows it."""
+    compiled there, ``how`` the code that compiles it, empty where only assumed; ``recorded`` if a run shows it."""
 
     path: str
     line: int
@@ -205,38 +167,24 @@ class Region:
 class ConditionKind(Enum):
     """The kind of question that a condition asks about its subject; those that say more of it come first."""
 
-    TEST = "test"
-    """The subject is a test of the program."""
-    DEVICE = "device"
-    """The subject is a test that has this outcome where there is no CUDA: hardly anybody compiles there."""
+    TEST = "test"  # the subject is a test of the program
+    DEVICE = "device"  # the subject is a test that has this outcome without CUDA: hardly anybody compiles there
     TENSOR = "tensor"
-    MASK = "mask"
-    """The subject is a tensor of booleans."""
-    INSTANCE = "instance"
-    """The subject is an instance of one of ``classes``."""
-    GIVEN = "given"
-    """The subject is a parameter with the default None."""
-    FLAG = "flag"
-    """The subject is a parameter with a default of True or False; the outcome is that it is on."""
-    RETURNS_TENSOR = "returns-tensor"
-    """The subject is what is called."""
-    RAISED = "raised"
-    """The subject is a class of exceptions, or the empty text for any."""
-    CHOSEN = "chosen"
-    """The subject is what is called, one of several functions."""
-    PASSED_ON = "passed-on"
-    """The subject is a method that a decorator of its class replaces: the replacement calls it."""
-    UNSEEN = "unseen"
-    """Values are not those of a recorded run, which contradict the finding; without a subject."""
+    MASK = "mask"  # the subject is a tensor of booleans
+    INSTANCE = "instance"  # the subject is an instance of one of ``classes``
+    GIVEN = "given"  # the subject is a parameter with the default None
+    FLAG = "flag"  # the subject is a parameter with a default of True or False; the outcome is that it is on
+    RETURNS_TENSOR = "returns-tensor"  # the subject is what is called
+    RAISED = "raised"  # the subject is a class of exceptions, or the empty text for any
+    CHOSEN = "chosen"  # the subject is what is called, one of several functions
+    PASSED_ON = "passed-on"  # the subject is a method that a decorator of its class replaces: the replacement calls it
+    UNSEEN = "unseen"  # values are not those of a recorded run, which contradict the finding; without a subject
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition under which a value is of its kind, or a finding is one.
-
-    ``subject`` is source text, empty if the value has no name. ``classes`` holds the names for ``INSTANCE``, and the
-    decorator for ``PASSED_ON``.
-    """
+    """A condition under which a value is of its kind, or a finding is one.  ``subject`` is source text, empty if the
+    value has no name. ``classes`` holds the names for ``INSTANCE``, and the decorator for ``PASSED_ON``."""
 
     kind: ConditionKind
     subject: str
@@ -292,8 +240,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class SourceError:
-    """The reason why a file, or a part of it, could not be checked.  ``syntax``: its text is not valid Python for the
-    version that breakscan runs in."""
+    """The reason why a file, or a part of it, could not be checked.  ``syntax``: it is not valid for this Python."""
 
     path: str
     line: int

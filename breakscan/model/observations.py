@@ -1,22 +1,14 @@
-"""The values of a program in a run, as it is recorded, reported and checked with.
-
-Strings and numbers only.  Imports nothing else of breakscan.
-"""
-
-from __future__ import annotations
+"""The values of a program in a run, as it is recorded, reported and checked with: strings and numbers only."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
 
-MOST_TEXTS = 8
-"""The number of different Python values of one name that are kept; of more, none."""
+MOST_TEXTS = 8  # the number of different Python values of one name that are kept; of more, none
 TENSOR = "torch.Tensor"
 NONE = "NoneType"
 NONE_ALONE = (NONE,)
-
-Range = tuple[int, ...]
-"""The least and the largest size of a dimension; empty where it is not known."""
+Range = tuple[int, ...]  # the least and the largest size of a dimension; empty where it is not known
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,19 +26,16 @@ class TensorSeen:
 
 @dataclass(frozen=True, slots=True)
 class ValueSeen:
-    """The values that one name held.
-
-    ``types`` are their Python types, those of ``builtins`` without the module.  ``texts`` are literals of booleans,
-    numbers and short texts: all of them, or None.  ``tensor`` is about those that are tensors, ``items`` about the
-    elements of tuples and lists of one length.  ``entries`` are entries of dictionaries, and attributes of objects
-    that the function names.
-    """
+    """The values that one name held.  ``types`` are their Python types, those of ``builtins`` without the module.
+    ``texts`` are literals of booleans, numbers and short texts: all of them, or None.  ``tensor`` is about those that
+    are tensors, ``items`` about the elements of tuples and lists of one length.  ``entries`` are entries of
+    dictionaries, and attributes of objects that the function names."""
 
     types: tuple[str, ...]
     texts: tuple[str, ...] | None = None
     tensor: TensorSeen | None = None
-    items: tuple[ValueSeen, ...] | None = None
-    entries: Mapping[str, ValueSeen] = field(default_factory=dict)
+    items: "tuple[ValueSeen, ...] | None" = None
+    entries: "Mapping[str, ValueSeen]" = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +50,8 @@ class FunctionSeen:
 
 @dataclass(frozen=True, slots=True)
 class Observations:
-    """The observations of one or more runs, by the digest of a file and the qualified name of a function.
-
-    ``paths`` are the digests of files by their absolute paths at that time; ``key`` is a digest of all.
-    """
+    """The observations of one or more runs, by the digest of a file and the qualified name of a function.  ``paths``
+    are the digests of files by their absolute paths at that time; ``key`` is a digest of all."""
 
     files: Mapping[str, Mapping[str, FunctionSeen]] = field(repr=False)
     paths: Mapping[str, str] = field(repr=False)

@@ -1,20 +1,15 @@
 """A problem of a run, what it costs, and the lines that lead to it."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from enum import Enum
 
 from breakscan.model.findings import ChangeKind, Holder, Origin, Severity, Site, Verdict
 from breakscan.model.remedy import Remedy, remedies_in_words
-from breakscan.model.words import duration, listed
+from breakscan.model.words import Worded, duration, listed
 
-_ENOUGH = 8
-"""Passes from which on it is worth a word how much they vary."""
+_ENOUGH = 8  # passes from which on it is worth a word how much they vary
 _WIDE = 1.5
-_NOTABLY = 1.05
-"""The ratio of host time to device time from which on it is mentioned."""
+_NOTABLY = 1.05  # the ratio of host time to device time from which on it is mentioned
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +39,7 @@ class Price:
     ``high_seconds`` on the host.
 
     Where the host waits for the device, it waits for work that has to be done anyhow: then what counts is the time
-    that the device does not spend on graphs there.
-    """
+    that the device does not spend on graphs there."""
 
     passes: int
     host_seconds: float
@@ -120,8 +114,7 @@ class ValueChange:
     sizes fixed, as it does for those of a ``Parameter``.
 
     ``asked_at`` is the line that needs it to be so, as an ``if``, and ``switched_at`` the line that changed it: of a
-    value that crosses a break, that of the break.
-    """
+    value that crosses a break, that of the break."""
 
     kind: ChangeKind
     holder: Holder
@@ -155,52 +148,31 @@ class SharedCode:
     eager_from: Caller | None = None
 
 
-class ProblemKind(str, Enum):
+class ProblemKind(Worded):
     """A kind of problem of a run, with ``words`` for it and a ``summary``."""
 
-    BREAK = "break"
-    FAILURE = "failure"
-    """A function on which torch.compile raised, without a break: at the line that it could not compile."""
-    FUNCTION = "function"
-    """A function that is not compiled."""
-    RECOMPILES = "recompiles"
-    """The recompiles that one change caused."""
-    EAGER_CALLS = "eager-calls"
-    """Calls of something compiled that used no compiled code."""
-    PLAIN_CALLS = "plain-calls"
+    BREAK = "break", "graph break"
+    FAILURE = "failure", "not compiled"  # torch.compile raised on a function: at the line that it could not compile
+    FUNCTION = "function", "not compiled"  # a function that is not compiled
+    RECOMPILES = "recompiles", "recompiled"  # the recompiles that one change caused
+    EAGER_CALLS = "eager-calls", "calls that ran eager"  # calls of something compiled that used no compiled code
+    PLAIN_CALLS = "plain-calls", "calls around the compiled model"
     """Calls of a module that is also compiled, or of a method of a compiled module, that do not go through it."""
-    LATE_HOOKS = "late-hooks"
-    STATE_KEYS = "state-keys"
-    """Keys of a state dict with the name by which a compiled module holds the original."""
-    COMPILED_ANEW = "compiled-anew"
-    """A function that several processes compile, or one again after a reset."""
-    CACHE_BYPASS = "cache-bypass"
-    UNROLLED_LOOP = "unrolled-loop"
-    """A loop of which each round is in the graph."""
-    FAILED_RUN = "failed-run"
-    """Compiled code that raised when it ran."""
-    EXPORT = "export"
-
-    @property
-    def words(self) -> str:
-        return _WORDS[self]
+    LATE_HOOKS = "late-hooks", "hooks that compiled code ignores"
+    STATE_KEYS = (
+        "state-keys",
+        "names of a compiled model",
+    )  # keys of a state dict with the name by which a compiled module holds the original
+    COMPILED_ANEW = (
+        "compiled-anew",
+        "compiled anew",
+    )  # a function that several processes compile, or one again after a reset
+    CACHE_BYPASS = "cache-bypass", "cache that is bypassed"
+    UNROLLED_LOOP = "unrolled-loop", "unrolled loop"  # a loop of which each round is in the graph
+    FAILED_RUN = "failed-run", "compiled code that raises"  # compiled code that raised when it ran
+    EXPORT = "export", "export problem"
 
 
-_WORDS = {
-    ProblemKind.BREAK: "graph break",
-    ProblemKind.FAILURE: "not compiled",
-    ProblemKind.FUNCTION: "not compiled",
-    ProblemKind.RECOMPILES: "recompiled",
-    ProblemKind.EAGER_CALLS: "calls that ran eager",
-    ProblemKind.EXPORT: "export problem",
-    ProblemKind.PLAIN_CALLS: "calls around the compiled model",
-    ProblemKind.LATE_HOOKS: "hooks that compiled code ignores",
-    ProblemKind.STATE_KEYS: "names of a compiled model",
-    ProblemKind.COMPILED_ANEW: "compiled anew",
-    ProblemKind.CACHE_BYPASS: "cache that is bypassed",
-    ProblemKind.UNROLLED_LOOP: "unrolled loop",
-    ProblemKind.FAILED_RUN: "compiled code that raises",
-}
 AROUND_COMPILER = (
     ProblemKind.EAGER_CALLS, ProblemKind.PLAIN_CALLS, ProblemKind.STATE_KEYS, ProblemKind.COMPILED_ANEW,
     ProblemKind.CACHE_BYPASS, ProblemKind.UNROLLED_LOOP, ProblemKind.FAILED_RUN, ProblemKind.LATE_HOOKS,
@@ -267,8 +239,7 @@ class Problem:
 
     @property
     def counts_as_break(self) -> bool:
-        """True if gates and locks count it among the breaks: breaks and lost functions in code that is not torch's own,
-        and what stood against exports."""
+        """True if gates and locks count it: breaks and lost functions outside torch, and what stood against exports."""
         if self.kind is ProblemKind.EXPORT:
             return True
         return (self.kind is ProblemKind.BREAK or self.is_lost) and self.origin is not Origin.FRAMEWORK

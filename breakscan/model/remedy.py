@@ -1,33 +1,22 @@
 """A remedy: one thing to do about a problem of a run or a finding of ``check``."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
-COMPILE = "torch.compile"
-"""The owner of settings that are arguments of ``torch.compile``."""
+COMPILE = "torch.compile"  # the owner of settings that are arguments of ``torch.compile``
 DYNAMO = "torch._dynamo.config"
 _LITERAL = re.compile(r"True|False|\d+")
 
 
 class RemedyKind(str, Enum):
-    """The kind of change of a remedy."""
-
-    EDIT = "edit"
-    """The code, in a way that ``fix`` can write."""
-    SETTING = "setting"
-    """A setting of torch or of a library."""
-    SHAPES = "shapes"
-    """Sizes, or marks of sizes for the compiler."""
-    REGION = "region"
-    """The part of the program that is compiled."""
-    CONSTRUCT = "construct"
-    """The code, by hand."""
-    NOTHING = "nothing"
-    """Nothing need be done."""
+    EDIT = "edit"  # the code, in a way that ``fix`` can write
+    SETTING = "setting"  # a setting of torch or of a library
+    SHAPES = "shapes"  # sizes, or marks of sizes for the compiler
+    REGION = "region"  # the part of the program that is compiled
+    CONSTRUCT = "construct"  # the code, by hand
+    NOTHING = "nothing"  # nothing need be done
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,21 +1,13 @@
-"""The versions of torch that breakscan supports.
-
-This is the one place that names them.  ``tools/sync_torch_versions.py`` writes them into ``pyproject.toml``, the README
-and the documentation; ``tests/test_torch_versions.py`` fails where one of these says something else.
-"""
-
-from __future__ import annotations
+"""The versions of torch that breakscan supports.  This is the one place that names them.
+``tools/sync_torch_versions.py`` writes them into ``pyproject.toml``, the README and the documentation;
+``tests/test_torch_versions.py`` fails where one of these says something else."""
 
 import re
 
-SUPPORTED = ("2.11", "2.12", "2.13", "2.14", "2.15")
-"""The minor versions whose hooks and verdicts were tried, oldest first."""
-PINNED = "2.13.0"
-"""The version that CI and the development environment install, and that the rule documents describe."""
-NESTED = "+nested"
-"""Ends the name of a version that is meant with ``torch._dynamo.config.nested_graph_breaks``."""
-NESTED_FROM = "2.13"
-"""The first version whose verdicts with that setting are recorded."""
+SUPPORTED = ("2.11", "2.12", "2.13", "2.14", "2.15")  # the minor versions that were tried, oldest first
+PINNED = "2.13.0"  # the version that CI and the development environment install, and that the rule documents describe
+NESTED = "+nested"  # ends the name of a version that is meant with ``torch._dynamo.config.nested_graph_breaks``
+NESTED_FROM = "2.13"  # the first version whose verdicts with that setting are recorded
 _VERSION = re.compile(r"(\d{1,9})\.(\d{1,9})(?!\d)", re.ASCII)
 
 

@@ -1,9 +1,8 @@
 """Counts, lists, places, times and sizes, as every report writes them, and the error that is one line."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
+from enum import Enum
 from typing import Protocol
 
 from breakscan.model.findings import Place, Site
@@ -11,9 +10,20 @@ from breakscan.model.findings import Place, Site
 INSIDE = {Place.LOOP: "a loop", Place.TRY: "a try", Place.WITH: "a with block"}
 
 
+class Worded(str, Enum):
+    """A kind with the words for it, next to its value."""
+
+    _value_: str
+    words: str
+
+    def __new__(cls, value: str, words: str) -> "Worded":
+        member = str.__new__(cls, value)
+        member._value_, member.words = value, words
+        return member
+
+
 class InputError(Exception):
-    """An input cannot be used, or something that breakscan needs is missing.  The text says why, and what to do: the
-    command line prints it and exits with 2."""
+    """An input cannot be used, or something is missing.  The text says why and what to do; the command exits with 2."""
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:
@@ -38,6 +48,21 @@ def listed(words: Sequence[str], noun: str, most: int = 3) -> str:
         rest = len(words) - most + 1
         return f"{', '.join(words[: most - 1])} and {rest} more {noun}s"
     return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]])) if words else ""
+
+
+def first_few(words: Sequence[str], most: int, separator: str = ", ") -> str:
+    """``a, b and 4 more``."""
+    rest = f" and {len(words) - most} more" if len(words) > most else ""
+    return separator.join(words[:most]) + rest
+
+
+def clipped(text: str, most: int) -> str:
+    """The text, of which at most so many characters are left."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def capitalized(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 _PACKAGES = re.compile(r"(?:.*/)?(?:(?:site|dist)-packages|lib(?=/python3))/")

@@ -1,11 +1,7 @@
 """Runs the user's program as Python itself runs it, with the recorder hooked in, and waits for its end; and the ranks
-of a distributed job, as torchrun names them in the environment, with the folder that those of one machine share.
-
-The program is a child process: whatever ends it, a crash of the interpreter included, the report can still be
-written.  ``bootstrap/`` comes first on its import path, and puts everything back before the program starts.
-"""
-
-from __future__ import annotations
+of a distributed job, as torchrun names them in the environment, with the folder that those of one machine share.  The
+program is a child process: whatever ends it, a crash of the interpreter included, the report can still be written.
+``bootstrap/`` comes first on its import path, and puts everything back before the program starts."""
 
 import contextlib
 import ctypes
@@ -39,10 +35,8 @@ from breakscan.recording.bootstrap.eager_compile import (
 INJECTED = Path(__file__).parent / "bootstrap"
 _WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")
 _PASSED_ON = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
-_SENT_BY_KERNEL = 0x80
-"""``SI_KERNEL``: a terminal sends its signals so."""
-_SET_PARENT_DEATH_SIGNAL = 1
-"""``PR_SET_PDEATHSIG`` of ``prctl``."""
+_SENT_BY_KERNEL = 0x80  # ``SI_KERNEL``: a terminal sends its signals so
+_SET_PARENT_DEATH_SIGNAL = 1  # ``PR_SET_PDEATHSIG`` of ``prctl``
 
 
 class LaunchError(Exception):
@@ -66,8 +60,8 @@ def compile_request(text: str, argv: Sequence[str]) -> Request:
 @dataclass(frozen=True, slots=True)
 class Requests:
     """The requests to a run besides recording it: ``--keep-going``, ``--profile``, ``--compile`` with its backend, and
-    what it compiles to be saved at its end, or loaded at its start.  They reach the process of the program as a file in
-    the folder of its recording."""
+    what it compiles to be saved at its end, or loaded at its start.  They reach the program as a file of its
+    recording."""
 
     keep_going: bool = False
     profile: bool = False
@@ -96,10 +90,8 @@ class ProgramExit:
 
 
 def run_recorded(arguments: Sequence[str], folder: Path) -> ProgramExit:
-    """Runs ``python ARGUMENTS`` with the options of this interpreter, recording into ``folder``.
-
-    Standard streams are inherited.  Raises LaunchError where Python's options keep the recorder out.
-    """
+    """Runs ``python ARGUMENTS`` with the options of this interpreter, recording into ``folder``.  Standard streams are
+    inherited.  Raises LaunchError where Python's options keep the recorder out."""
     if sys.flags.ignore_environment or sys.flags.no_site:
         raise LaunchError("Python's options -E, -I and -S keep the recorder out of your program: run without them")
     path = os.environ.get("PYTHONPATH")
@@ -170,12 +162,9 @@ def interpreter_options(original: Sequence[str]) -> list[str]:
 
 
 def _run_on_posix(command: list[str], environment: dict[str, str]) -> int:
-    """Waits for the program, and hands on every signal that was meant for it and did not reach it.
-
-    Where this process stands in the foreground of a terminal, the program shares its process group: Ctrl-C
-    reaches both, and so does job control.  Elsewhere it gets a separate group, so that a signal to ours
-    reaches it once, through us.
-    """
+    """Waits for the program, and hands on every signal that was meant for it and did not reach it.  Where this process
+    stands in the foreground of a terminal, the program shares its process group: Ctrl-C reaches both, and so does job
+    control.  Elsewhere it gets a separate group, so that a signal to ours reaches it once, through us."""
     signals = {getattr(signal, name) for name in _PASSED_ON}
     in_foreground = _in_foreground()
     # Where the end of a child is ignored, as some starters leave it, its status would be lost.
@@ -236,8 +225,7 @@ def signal_name(number: int) -> str:
 
 
 _SAME_FOR_ALL = ("TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RESTART_COUNT", "GROUP_RANK")
-_START_TIME = 19
-"""The field of ``/proc/PID/stat`` is the start time, counted after the name of the program."""
+_START_TIME = 19  # the field of ``/proc/PID/stat`` is the start time, counted after the name of the program
 
 
 class JobError(InputError):
@@ -274,9 +262,7 @@ def own_rank(environment: Mapping[str, str]) -> Rank | None:
 
 def shared_folder(environment: Mapping[str, str]) -> Path:
     """The temporary folder of this start of the job on this machine: all its ranks name it alike.  Made if need be.
-
-    Raises JobError where something else has its name: the temporary folder is open to all users.
-    """
+    Raises JobError where something else has its name: the temporary folder is open to all users."""
     key = [str(os.getuid()) if hasattr(os, "getuid") else "", *(environment.get(name, "") for name in _SAME_FOR_ALL)]
     digest = hashlib.sha256("\0".join([*key, *_launcher()]).encode()).hexdigest()[:16]
     folder = Path(tempfile.gettempdir()) / f"breakscan-job-{digest}"
@@ -309,11 +295,8 @@ def is_running(pid: int) -> bool:
 
 
 def _launcher() -> tuple[str, ...]:
-    """The process that started the ranks, and when it started: which distinguishes two jobs of one name.
-
-    It is the nearest process above that was not started as a rank itself: between it and us there can be others, such
-    as a shell.
-    """
+    """The process that started the ranks, and when it started: which distinguishes two jobs of one name.  It is the
+    nearest process above that was not started as a rank: between them can be others, such as a shell."""
     pid = os.getppid()
     while (fields := _stat(pid)) and _is_rank(pid):
         pid = int(fields[1])

@@ -1,7 +1,5 @@
 """Records what Dynamo does in this process, from the moment that torch's compiler is loaded."""
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import os
@@ -42,16 +40,13 @@ HOOKS: tuple[type[Hook], ...] = (
     ProfileHook, *AROUND, BackwardLineHook, BackwardHook,
 )  # fmt: skip
 """The hooks, in the order in which they are installed."""
-SWITCHES = ("TORCHDYNAMO_DISABLE", "TORCH_COMPILE_DISABLE")
-"""Environment variables by which a user switches torch.compile off."""
+SWITCHES = ("TORCHDYNAMO_DISABLE", "TORCH_COMPILE_DISABLE")  # variables that switch torch.compile off
 
 
 class Recorder:
-    """Hooks into torch while it is entered, and writes what it sees into a folder, or where ``to`` says.
-
-    Nothing that goes wrong in here reaches the user's program.  Where it is to keep the program going,
-    ``fullgraph=True`` is set aside.  ``runs`` says that calls of what is compiled are counted and timed, too.
-    """
+    """Hooks into torch while it is entered, and writes what it sees into a folder, or where ``to`` says.  Nothing that
+    goes wrong in here reaches the user's program.  Where it is to keep the program going, ``fullgraph=True`` is set
+    aside.  ``runs`` says that calls of what is compiled are counted and timed, too."""
 
     def __init__(
         self, to: Path | RecordWriter, *, keep_going: bool = False, profile: bool = False, runs: bool = True
@@ -62,7 +57,7 @@ class Recorder:
         self._left_out = [hook for hook, is_wanted in wanted.items() if not is_wanted]
         self._stack = contextlib.ExitStack()
 
-    def __enter__(self) -> Recorder:
+    def __enter__(self) -> "Recorder":
         """``torch._dynamo`` is imported already: a hook must not be what loads it."""
         self.note([_process_started()])
         self._hooks.install(self._left_out)

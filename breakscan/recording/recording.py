@@ -1,10 +1,5 @@
-"""The recording of a run: what each process of the user's program saw, as JSON lines on disk.
-
-One file a process, one line a record, written at once with a single system call: whatever ends the process,
-nothing that was recorded is lost.
-"""
-
-from __future__ import annotations
+"""The recording of a run: what each process of the user's program saw, as JSON lines on disk.  One file a process, one
+line a record, written with a single system call: whatever ends the process, nothing that was recorded is lost."""
 
 import contextlib
 import errno
@@ -31,10 +26,8 @@ from breakscan.recording.records import (
 from breakscan.source.regular_files import read_regular_file
 
 SUFFIX = ".jsonl"
-TORCH_IMPORTED = "torch-imported"
-"""Name of the empty file that says that the program imported torch, whether or not it compiled anything."""
-CUT = "cut-"
-"""Begins the name of the empty file that says that a record could not be written; the number of the error ends it."""
+TORCH_IMPORTED = "torch-imported"  # the empty file that says that the program imported torch
+CUT = "cut-"  # begins the name of the empty file that says that a record was not written; the error number ends it
 
 
 class RecordWriter(Protocol):
@@ -104,10 +97,8 @@ def _identity(file: int) -> tuple[int, int] | None:
 
 
 def read_recording(folder: Path) -> list[list[Record]]:
-    """The records of each process: a parent before its children, and these in the order in which they came.
-
-    A line that was cut off or damaged is left out.
-    """
+    """The records of each process, without damaged lines: a parent before its children, these in the order they
+    came."""
     files = sorted(folder.glob(f"*{SUFFIX}"), key=lambda path: (len(path.stem), path.stem))
     return _in_order([process for path in files for process in _processes(_read_file(path))])
 

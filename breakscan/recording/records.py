@@ -1,10 +1,6 @@
 """The records of a run: strings and numbers only, never a tensor or a frame, so that recording changes no lifetime.
-
-Times are ``time.perf_counter`` seconds of the process that wrote the record; ``ProcessStarted`` ties that clock to
-the calendar.  A compile id is Dynamo's, such as ``0/1``.
-"""
-
-from __future__ import annotations
+Times are ``time.perf_counter`` seconds of the process that wrote the record; ``ProcessStarted`` ties that clock to the
+calendar.  A compile id is Dynamo's, such as ``0/1``."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping
@@ -22,8 +18,7 @@ else:
 
 
 T = TypeVar("T")
-KINDS: dict[str, type[Any]] = {}
-"""The kinds of records, by the names that recordings have for them."""
+KINDS: dict[str, type[Any]] = {}  # the kinds of records, by the names that recordings have for them
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
@@ -52,8 +47,7 @@ def mapped(value: T, change: Callable[[Any], Any]) -> T:
 
 @dataclass(frozen=True, slots=True)
 class StackFrame:
-    """A place in a stack.  Lines count from 1; columns are UTF-8 bytes and count from 0, as CPython has them;
-    None where torch or Python does not say."""
+    """A place in a stack.  Lines count from 1, columns in UTF-8 bytes from 0, as CPython has them; None if unknown."""
 
     path: str
     line: int
@@ -64,8 +58,6 @@ class StackFrame:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """A code object: its file, its first line, its name."""
-
     path: str
     line: int
     name: str
@@ -80,11 +72,8 @@ class CodeLine:
 
 
 class ProcessStarted(Record):
-    """The compiler was loaded in a process.  ``disabled_by`` names the variable that switches it off.
-
-    ``rank`` and ``world_size`` are those of the environment that torchrun makes.  ``clock`` is ``perf_counter`` at
-    ``time``, in seconds since the epoch.
-    """
+    """The compiler was loaded in a process.  ``disabled_by`` names the variable that switches it off.  ``rank`` and
+    ``world_size`` are those that torchrun sets.  ``clock`` is ``perf_counter`` at ``time``, seconds of the epoch."""
 
     pid: int
     parent_pid: int = 0
@@ -154,8 +143,8 @@ class CompileAsked(Record):
 
 
 class CompileMet(Record):
-    """The outcome for a name that ``--compile`` asks for: compiled, or not, for a ``problem`` in words.  ``names`` are
-    those that could have been meant."""
+    """The outcome for a name that ``--compile`` asks for: compiled, or the ``problem``.  ``names`` may be meant
+    instead."""
 
     target: str
     problem: str | None
@@ -199,12 +188,10 @@ class CompileTimed(Record):
 
 
 class FrameEnded(Record):
-    """A frame that did not become compiled code: by an exception, or by a silent skip.
-
-    ``raised`` says that the exception reaches the user, ``limit`` that it is the recompile limit, ``set_aside`` that it
-    would have reached the user, had ``--keep-going`` not set ``fullgraph=True`` aside, ``compilers`` that it began as
-    an exception of the compiler's own, which plain code cannot raise.
-    """
+    """A frame that did not become compiled code: by an exception, or by a silent skip.  ``raised`` says that the
+    exception reaches the user, ``limit`` that it is the recompile limit, ``set_aside`` that it would have reached the
+    user, had ``--keep-going`` not set ``fullgraph=True`` aside, ``compilers`` that it began as an exception of the
+    compiler's own, which plain code cannot raise."""
 
     frame: Code
     error: str | None
@@ -243,8 +230,7 @@ class FailedPart:
 class FailedGuard:
     """The guard of one compiled version that did not hold.  ``executed`` is the number of guards checked up to
     it, ``new`` the value that it met, in words, and ``old`` the one that it asks for, where the text has none.
-    ``name`` is that of the variable, where the text has the function that holds it; ``also`` are others of the version
-    that failed at that call."""
+    ``name`` is that of the variable, where the text has the function that holds it; ``also`` are others that failed."""
 
     compile_id: str
     text: str
@@ -321,8 +307,7 @@ class GraphNode:
 
 @dataclass(frozen=True, slots=True)
 class RepeatedLine:
-    """A line that was traced through for ``ops`` operations of a graph.  What it led to first was traced ``rounds``
-    times: in a loop, the number of its rounds."""
+    """A line that was traced through for ``ops`` operations of a graph.  What it first led to came ``rounds`` times."""
 
     place: StackFrame
     ops: int
@@ -330,12 +315,9 @@ class RepeatedLine:
 
 
 class GraphCompiled(Record):
-    """A graph went to the backend and came back: its operations, and the devices of its inputs in words.
-
-    ``graph`` numbers the graphs of a process from 0.  ``ended_by`` is the traced stack of the break that ended it;
-    empty where the function ended.  ``seconds`` is what the backend took.  ``repeated`` are the lines that large graphs
-    were traced through again and again.
-    """
+    """A graph went to the backend and came back: its operations, and the devices of its inputs in words.  ``graph``
+    numbers the graphs of a process from 0.  ``ended_by`` is the traced stack of the break that ended it; empty where
+    the function ended.  ``seconds`` is what the backend took.  ``repeated`` are lines traced through often."""
 
     compile_id: str | None
     frame: Code
@@ -352,8 +334,7 @@ class GraphCompiled(Record):
 @dataclass(frozen=True, slots=True)
 class PythonLine:
     """A line of what Dynamo made of a function, as Python.  ``line`` is that of the program's own operation that it
-    runs; ``graph`` says that it calls the graph; ``resumes`` names the code that it calls for the rest of the function,
-    which goes on at the line ``goes_on``."""
+    runs; ``graph`` says that it calls the graph; ``resumes`` names the code of the rest, at the line ``goes_on``."""
 
     text: str
     depth: int
@@ -432,12 +413,9 @@ class CudaGraphSkipped(Record):
 
 class ExportEnded(Record):
     """A call of ``torch.export.export`` (``way`` is ``export``), ``draft_export``, AOTInductor (``aot_inductor``) or
-    ``aot_compile`` of a compiled function, by the program itself, not by another such call.
-
-    ``target`` is what was exported, ``code`` that of its ``forward``, ``stack`` that of the call, ``ops`` the
-    operations of the result.  ``error`` is the type of the exception that ended it, ``text`` its text, ``failed_at``
-    the stack below the call at which it failed.
-    """
+    ``aot_compile`` of a compiled function, by the program itself, not by another such call.  ``target`` is what was
+    exported, ``code`` that of its ``forward``, ``stack`` that of the call, ``ops`` the operations of the result.
+    ``error`` is the type of the exception that ended it, ``text`` its text, ``failed_at`` the stack below the call."""
 
     way: str
     target: str
@@ -452,12 +430,9 @@ class ExportEnded(Record):
     failed_at: tuple[StackFrame, ...]
 
 
-DEFAULT_STANCE = "default"
-"""The default of ``torch.compiler.set_stance``: compiles where it must."""
-EAGER_FIRST_STANCE = "eager_then_compile"
-"""Runs the first call of everything eager, to see what changes before it compiles."""
-DISPATCH_MODE = "dispatch-mode"
-"""Stands for the stance under a ``TorchDispatchMode``; the name of its class follows, after a colon."""
+DEFAULT_STANCE = "default"  # the default of ``torch.compiler.set_stance``: compiles where it must
+EAGER_FIRST_STANCE = "eager_then_compile"  # runs each first call eager, to see what changes
+DISPATCH_MODE = "dispatch-mode"  # the stance under a ``TorchDispatchMode``; its class's name follows, after a colon
 
 
 @dataclass(frozen=True, slots=True)
@@ -484,11 +459,9 @@ def time_covered(spans: Iterable[tuple[float, float]]) -> float:
 
 class GraphRan(Record):
     """The number of runs of a graph until now, and their seconds on the host.  ``device_seconds`` is the sum over
-    ``timed_on_device`` of the runs.
-
-    ``passes`` counts the gaps between its end and the start of the next graph, or the end of the call: eager code, and
-    the compiled code's own overhead.  Gaps in which something was compiled are left out.  ``gap_on_device`` is of those
-    ``gaps_on_device``.  The last record of a graph counts: each replaces those before it."""
+    ``timed_on_device`` of the runs.  ``passes`` counts the gaps between its end and the start of the next graph, or the
+    end of the call: eager code, and the compiled code's own overhead.  Gaps in which something was compiled are left
+    out.  ``gap_on_device`` is of those ``gaps_on_device``.  The last record of a graph counts."""
 
     graph: int
     runs: int
@@ -540,13 +513,9 @@ class HostCall:
 
 class StepsProfiled(Record):
     """Where the time of a step goes, by torch.profiler: the means of ``steps`` steps from one call of what has the key
-    to the next.
-
-    ``seconds`` is the median of a step before, ``profiled`` that of one under the profiler.  Of the host's time,
-    ``graphs`` runs what Inductor compiled, ``eager`` single operations, ``entering`` guards and what is around graphs,
-    and ``waiting`` is for the device.  ``device`` is how long the device computes, None without one.  ``calls`` took
-    most of the host's time.
-    """
+    to the next.  ``seconds`` is the median of a step before, ``profiled`` that of one under the profiler.  Of the
+    host's time, ``graphs`` runs what Inductor compiled, ``eager`` single operations, ``entering`` guards and what is
+    around graphs, and ``waiting`` is for the device.  ``device`` is the device's; ``calls`` took most of the host's."""
 
     key: int
     steps: int
@@ -562,12 +531,10 @@ class StepsProfiled(Record):
 
 class PlainCallsRan(Record):
     """Calls that the program made of the ``forward`` (``code``) of a module (``target``) from one line, although Dynamo
-    has traced it: ``calls`` of them, or where Python does not count them ``seconds`` that they took, about.
-
-    Or ``method``, one of the module's own, was taken from what torch.compile made of it; how often it was called is not
+    has traced it: ``calls`` of them, or where Python does not count them ``seconds`` that they took, about.  Or
+    ``method``, one of the module's own, was taken from what torch.compile made of it; how often it was called is not
     known.  ``stack`` is that of the first one.  The last record of a function and a line counts.  ``is_copy`` says that
-    not the module was traced, but the one that it is a copy of.
-    """
+    not the module was traced, but the one that it is a copy of."""
 
     target: str
     code: Code
@@ -625,10 +592,8 @@ class LibrarySeen(Record):
 
 class ValuesSeen(Record):
     """The values that the names of a function had when it started, each time that Dynamo traced it until now.
-
     ``number`` numbers the functions of a process from 0.  ``qualname`` is None where Python does not say (3.10).
-    ``inlined`` says that it was only traced as a part of others.  The last record of a function counts.
-    """
+    ``inlined`` says that it was only traced as a part of others.  The last record of a function counts."""
 
     number: int
     code: Code

@@ -1,9 +1,5 @@
-"""Runs the examples of rules through the installed torch and rules on each: the compiler is the referee.
-
-Each example is loaded in a module of its own, with fresh compiler and RNG state.
-"""
-
-from __future__ import annotations
+"""Runs the examples of rules through the installed torch and rules on each: the compiler is the referee.  Each example
+is loaded in a module of its own, with fresh compiler and RNG state."""
 
 import ast
 import contextlib
@@ -46,8 +42,7 @@ class ReplayError(InputError):
     """An example cannot be run.  Names the document, the line of the example and what is wrong."""
 
 
-Loaded = tuple[Any, list[tuple[Any, ...]]]
-"""The ``f`` of an example, and the arguments of its calls."""
+Loaded = tuple[Any, list[tuple[Any, ...]]]  # the ``f`` of an example, and the arguments of its calls
 
 
 def _error(rule: Rule, example: Example, words: str) -> ReplayError:
@@ -182,11 +177,8 @@ def observe(rule: Rule, example: Example, mode: Mode, place: Place) -> ExampleRu
 
 
 def observe_as_is(rule: Rule, example: Example) -> ExampleRun:
-    """Calls ``f``, which compiles by itself.
-
-    A misuse runs with every backend replaced by the eager one.  Other examples name their backend, for it can be
-    the cause of what they show.
-    """
+    """Calls ``f``, which compiles by itself.  A misuse runs with every backend replaced by the eager one.  Other
+    examples name their backend, for it can be the cause of what they show."""
     import torch
 
     stance: Any = torch.compiler.set_stance
@@ -230,9 +222,7 @@ def _gb_ids(text: str) -> list[str]:
 
 def exported_program(function: Callable[..., Any], arguments: tuple[Any, ...], *, strict: bool) -> Callable[..., Any]:
     """The program that ``torch.export.export`` makes of a function, which it takes as the ``forward`` of a module.
-
-    Raises what ``torch.export.export`` raises.
-    """
+    Raises what ``torch.export.export`` raises."""
     import torch
 
     if isinstance(function, torch.nn.Module):
@@ -259,16 +249,13 @@ def _load() -> None:
         exported_program(torch.sin, (torch.zeros(1),), strict=strict)
 
 
-_SEEDS = range(1, 9)
-"""Enough that a number which is drawn while exporting is not drawn again each time."""
+_SEEDS = range(1, 9)  # enough that a number which is drawn while exporting is not drawn again each time
 
 
 def rulings_on_export(rule: Rule, example: Example) -> dict[tuple[Mode, Place], Ruling]:
     """The rulings on a plain and on a strict export of an example, each in a process that is forked where the system
-    can do so: one that fails can leave its modes and dispatch keys behind, and torch 2.11 can crash after that.
-
-    Raises ReplayError for an example that fails without the compiler, or whose export crashes the process.
-    """
+    can do so: one that fails can leave its modes and dispatch keys behind, and torch 2.11 can crash after that.  Raises
+    ReplayError for an example that fails without the compiler, or whose export crashes the process."""
     modes = (Mode.EXPORT, Mode.EXPORT_STRICT)
     if "fork" not in multiprocessing.get_all_start_methods():
         return {(mode, Place.PLAIN): _ruling_on_export(rule, example, mode) for mode in modes}
@@ -285,9 +272,7 @@ def rulings_on_export(rule: Rule, example: Example) -> dict[tuple[Mode, Place], 
 
 def _ruling_on_export(rule: Rule, example: Example, mode: Mode) -> Ruling:
     """Return whether ``f`` can be exported, and whether the program then gives what ``f`` gives with the same seeds.
-
-    Only the first call counts: an exported program holds for the sizes that it was exported with.
-    """
+    Only the first call counts: an exported program holds for the sizes that it was exported with."""
     with checked(rule, example, calls=1) as (function, calls):
         try:
             _seed(0)
@@ -341,10 +326,7 @@ _COMPILES_ITSELF = re.compile(r"\.compile\(.*backend=")
 
 
 def replay(rules: Iterable[Rule], progress: Callable[[Rule], None] | None = None) -> Ledger:
-    """A ledger of every example of the rules on the installed torch.
-
-    Raises ReplayError for an example that fails without the compiler.
-    """
+    """A ledger of every example of the rules on the installed torch.  Raises ReplayError for one that fails eager."""
     import torch
 
     examples: dict[str, dict[str, ExampleRulings]] = {}
@@ -395,10 +377,8 @@ def _observed(rule: Rule, example: Example, mode: Mode, place: Place) -> Ruling:
 
 
 def disagreements(rule: Rule, rulings: ExampleRulings, label: str) -> list[str]:
-    """The contradictions between the compiler and the document, in words; empty where they agree.
-
-    An example under *Breaks* must not compile cleanly by default, one under *Compiles* must.
-    """
+    """The contradictions between the compiler and the document, in words; empty where they agree.  An example under
+    *Breaks* must not compile cleanly by default, one under *Compiles* must."""
     ruling = rulings.main
     says = f"{ruling.verdict.value}{' ' + ' '.join(ruling.gb) if ruling.gb else ''}"
     if label.startswith("breaks/") and ruling.verdict is Verdict.COMPILES:

@@ -1,10 +1,6 @@
-"""The folder of a run: what a recording needs to be read again later, even where breakscan itself was killed.
-
-A folder holds a manifest, ``run.json``, and the records of each process.  That of a distributed job holds such a folder
-for each rank, ``rank-0``, and in ``restart-1`` those of the job's second start.
-"""
-
-from __future__ import annotations
+"""The folder of a run: what a recording needs to be read again later, even where breakscan itself was killed.  A folder
+holds a manifest, ``run.json``, and the records of each process.  That of a distributed job holds such a folder for each
+rank, ``rank-0``, and in ``restart-1`` those of the job's second start."""
 
 import contextlib
 import json
@@ -28,11 +24,9 @@ from breakscan.recording.recording import SUFFIX, TORCH_IMPORTED, cut_by, read_r
 from breakscan.recording.records import Record
 from breakscan.source.regular_files import read_regular_file
 
-FORMAT = 9
-"""Grows when the records or the manifest change so that another breakscan cannot read them.  No other is read."""
+FORMAT = 9  # grows when records or manifest change so that another breakscan cannot read them
 MANIFEST = "run.json"
-SOURCES = "sources.json"
-"""Name of the file with the sources that the report of the run showed, by path: they may change or move."""
+SOURCES = "sources.json"  # the file with the sources that the report showed, by path: they may change or move
 _RANK = "rank-"
 _RESTART = "restart-"
 
@@ -43,11 +37,8 @@ class SessionError(InputError):
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The facts about a run besides its records.
-
-    Times are seconds since the epoch.  ``pid`` is breakscan's own on ``host``.  ``ended``, ``seconds`` and ``status``
-    are those of the program, as in :class:`Outcome`, and None until it has ended.
-    """
+    """The facts about a run besides its records.  Times are seconds since the epoch.  ``pid`` is breakscan's own on
+    ``host``.  ``ended``, ``seconds`` and ``status`` are those of the program, and None until it has ended."""
 
     format: int
     breakscan: str
@@ -148,11 +139,8 @@ class RecordedRun:
 
 
 def start_session(argv: Sequence[str], save: Path | None = None) -> Session:
-    """Makes the folder of a run of ``argv`` by this process: a temporary one, or ``save``.
-
-    Raises SessionError where ``save`` holds something already or cannot be made, and JobError where the ranks of a job
-    cannot share one.
-    """
+    """Makes the folder of a run of ``argv`` by this process: a temporary one, or ``save``.  Raises SessionError where
+    ``save`` holds something already or cannot be made, and JobError where the ranks of a job cannot share one."""
     rank = own_rank(os.environ)
     if save is not None:
         root, folder = _saved(save.absolute(), rank)
@@ -186,9 +174,7 @@ def rank_folder(root: Path, rank: int) -> Path:
 
 def read_run(folder: Path, ranks: Collection[int] | None = None) -> RecordedRun:
     """Reads the recording in a folder; of a job, its last start, and of that only ``ranks`` where they are given.
-
-    Raises SessionError where there is none, or one that this breakscan cannot read.
-    """
+    Raises SessionError where there is none, or one that this breakscan cannot read."""
     if not folder.is_dir():
         raise SessionError(f"there is no folder {folder}")
     restarts = _numbered(folder, _RESTART)
@@ -257,8 +243,7 @@ def _saved(root: Path, rank: Rank | None) -> tuple[Path, Path]:
 
 
 def _write_manifest(folder: Path, manifest: Manifest) -> None:
-    """Writes the manifest at once or not at all: someone else can read it at any time.  Where the disk is full, it
-    takes the place of the one before."""
+    """Writes the manifest at once or not at all: others read it at any time. On a full disk it replaces the old one."""
     text = json.dumps(asdict(manifest), indent=1) + "\n"
     path = folder / MANIFEST
     try:
@@ -300,16 +285,13 @@ def _numbered(folder: Path, prefix: str) -> dict[int, Path]:
 
 MOST_SECONDS = 30.0
 _SECONDS_IN_SILENCE = 2.0
-_SECONDS_WHEN_ASKED_TO_END = 3.0
-"""torchrun asks all ranks at once to end, and gives them half a minute."""
+_SECONDS_WHEN_ASKED_TO_END = 3.0  # torchrun asks all ranks at once to end, and gives them half a minute
 _PAUSE = 0.05
 
 
 def wait_for_ranks(session: Session, say: Callable[[list[int]], None], asked_to_end: Callable[[], bool]) -> None:
-    """Waits until the other ranks of this machine have ended, at most ``MOST_SECONDS``.
-
-    ``say`` is called once with what it waits for, if that takes more than a moment.
-    """
+    """Waits until the other ranks of this machine have ended, at most ``MOST_SECONDS``.  ``say`` is called once with
+    what it waits for, if that takes more than a moment."""
     started = time.monotonic()
     deadline = started + MOST_SECONDS
     hurried = said = False
@@ -337,10 +319,8 @@ def unfinished_ranks(session: Session) -> list[int]:
     return [] if own is None else [r for r in own.local_ranks if r != own.rank and not has_ended(r)]
 
 
-VARIABLE = "BREAKSCAN_RUNS"
-"""The name of an environment variable."""
-MOST_BYTES = 200_000_000
-"""The most bytes of all recordings that are kept."""
+VARIABLE = "BREAKSCAN_RUNS"  # the name of an environment variable
+MOST_BYTES = 200_000_000  # the most bytes of all recordings that are kept
 MOST_DAYS = 7
 
 

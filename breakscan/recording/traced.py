@@ -1,12 +1,7 @@
 """Reads the records of torch's structured trace, as they come in memory and as TORCH_TRACE writes them to files, and
-makes one record of what both the trace and a hook say.
-
-Names of records and artifacts are stable since torch 2.6.  Where a hook works, its record counts, and the trace fills
-in what the hook cannot see.  Where torch lacks what the hook needs, or the hook has failed, the record is made from the
-trace alone.  A log of TORCH_TRACE holds nothing more.
-"""
-
-from __future__ import annotations
+makes one record of what both the trace and a hook say.  Names of records and artifacts are stable since torch 2.6.
+Where a hook works, its record counts, and the trace fills in what the hook cannot see.  Where torch lacks what the hook
+needs, or the hook has failed, the record is made from the trace alone.  A log of TORCH_TRACE holds nothing more."""
 
 import hashlib
 import itertools
@@ -72,9 +67,7 @@ class TracedText:
         return tuple(json.loads(self.text)) if self.text.startswith("[") else (self.text,)
 
 
-Traced = Record | TracedText
-"""A statement of the trace."""
-
+Traced = Record | TracedText  # a statement of the trace
 _STAGES = ("dynamo", "aot_autograd", "inductor")
 _AUTOGRAD_GRAPHS = {f"aot_{phase}_graph": phase for phase in ("forward", "backward", "inference")}
 _CACHES = {
@@ -93,11 +86,8 @@ def trace_records(
     file_name: Callable[[int | str], str],
     stack_above: Callable[[], Stack] | None = None,
 ) -> Iterator[Traced]:
-    """The statements of a record of the trace.
-
-    ``file_name`` resolves interned file names.  ``stack_above`` gives the stack above the frame that is compiled, where
-    there is a better one than the record's own, which lacks its innermost frames where few of Dynamo's stand between.
-    """
+    """The statements of a record of the trace.  ``file_name`` resolves interned file names.  ``stack_above`` gives the
+    stack above the frame that is compiled, where the record's own may lack its innermost frames."""
     compile_id = compile_id_of(metadata)
     if compile_id is None:
         return
@@ -163,8 +153,7 @@ def _parts_of_key(components: Iterable[str]) -> dict[str, str]:
     return {name: hashlib.sha256(text.encode()).hexdigest()[:8] for name, text in texts.items()}
 
 
-GRAPH_PART = "gm"
-"""The part of a key that is the graph."""
+GRAPH_PART = "gm"  # the part of a key that is the graph
 
 
 def _made(compile_id: str, metadata: Mapping[str, Any], payload: str) -> Iterator[Record]:
@@ -219,8 +208,7 @@ def _timed(compile_id: str, metrics: Mapping[str, Any], at: float, *, backward: 
 
 
 _UNKNOWN = Code("<unknown>", 1, "<unknown>")
-_BREAKS = ("Unsupported", "UserError")
-"""The exceptions that Dynamo does not let through, unless the whole graph was asked for."""
+_BREAKS = ("Unsupported", "UserError")  # Dynamo does not let these through, unless the whole graph was asked for
 _FAILS_ON_LIMIT = "FailOnRecompileLimitHit"
 
 
@@ -229,13 +217,10 @@ class TraceAndHooks:
     speaks of now; ``cut`` says that stacks above compilations lack their two innermost frames, as in torch's trace."""
 
     def __init__(self, works: Callable[[str], bool], *, cut: bool = False) -> None:
-        self.numbers = itertools.count()
-        """The numbers of graphs."""
+        self.numbers = itertools.count()  # the numbers of graphs
         self.codes: dict[str, Code] = {}
-        self.above: dict[str, Stack] = {}
-        """The stacks above compilations, as far as they are known."""
-        self.errors: dict[str, str] = {}
-        """The tracebacks of what ended compilations."""
+        self.above: dict[str, Stack] = {}  # the stacks above compilations, as far as they are known
+        self.errors: dict[str, str] = {}  # the tracebacks of what ended compilations
         self._works = works
         self._cut = cut
         self._breaks: dict[str, list[BreakSeen]] = {}

@@ -1,10 +1,6 @@
-"""Reads the logs that TORCH_TRACE writes: what a run left that breakscan did not start.
-
-A record is a line such as ``V0401 12:34:56.789000 4711 torch/_dynamo/utils.py:1] {"dynamo_start": …}``, followed
-by its payload, each line of it indented by a tab; ``has_payload`` is the payload's MD5.
-"""
-
-from __future__ import annotations
+"""Reads the logs that TORCH_TRACE writes: what a run left that breakscan did not start.  A record is a line such as
+``V0401 12:34:56.789000 4711 torch/_dynamo/utils.py:1] {"dynamo_start": …}``, followed by its payload, each line of it
+indented by a tab; ``has_payload`` is the payload's MD5."""
 
 import hashlib
 import json
@@ -39,8 +35,7 @@ _HEAD = re.compile(
     rb"(?:\[rank\d+\]:)?[VIWEC](?P<month>\d\d)(?P<day>\d\d) "
     rb"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d(?:\.\d+)?) +(?P<pid>\d+) \S.*?:\d+\] (?P<json>\{.*)"
 )
-_MOST_HEADS = 20
-"""Lines that may stand before the first record of a log."""
+_MOST_HEADS = 20  # lines that may stand before the first record of a log
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +51,9 @@ class LogRecord:
 
 
 class Fault(Enum):
-    DAMAGED = "damaged"
-    """The line is no record, or not as it was written."""
-    CUT_OFF = "cut-off"
-    """The log ends in a record."""
-    NO_RECORD = "no-record"
-    """There is no record in all of the log."""
+    DAMAGED = "damaged"  # the line is no record, or not as it was written
+    CUT_OFF = "cut-off"  # the log ends in a record
+    NO_RECORD = "no-record"  # there is no record in all of the log
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +63,8 @@ class Damage:
 
 
 def read_log(path: Path) -> Iterator[LogRecord | Damage]:
-    """The records of a log, and what is damaged in it.
-
-    A record whose payload is not what was written follows the note of that.  Raises OSError where the file
-    cannot be read.
-    """
+    """The records of a log, and what is damaged in it.  A record whose payload is not what was written follows the note
+    of that.  Raises OSError where the file cannot be read."""
     with path.open("rb") as file:
         changed = gmtime(path.stat().st_mtime)
         line = 1
@@ -142,12 +131,9 @@ def _seconds(found: re.Match[bytes], changed: struct_time) -> float:
 
 
 def with_new_values(records: Iterable[Record], failures: Sequence[tuple[str, FailedGuard]]) -> Iterator[Record]:
-    """The records of one process; ``failures`` are all guards that failed in it, in order, each
-    with the id of the compile that was to follow.
-
-    The value that a guard met is the one that the next version was compiled for.  A later failure of that version
-    has it.
-    """
+    """The records of one process; ``failures`` are all guards that failed in it, in order, each with the id of the
+    compile that was to follow.  The value that a guard met is the one that the next version was compiled for.  A later
+    failure has it."""
     of_version: dict[str, list[tuple[int, FailedGuard]]] = {}
     began: dict[str, int] = {}
     for index, (compile_id, guard) in enumerate(failures):
@@ -184,8 +170,7 @@ class TracedProcess:
         named = _RANK.search(log.name)
         self.rank = int(named["rank"]) if named else None
         self.began = first.at
-        self.texts: dict[tuple[str, int], str] = {}
-        """The lines of source that the log quotes, by file and line."""
+        self.texts: dict[tuple[str, int], str] = {}  # the lines of source that the log quotes, by file and line
         self._pid = first.pid
         self._torch = self._python = ""
         self._records: list[Record] = []
@@ -297,8 +282,7 @@ def _folder(pattern: re.Pattern[str], paths: set[str]) -> str:
     return next((one["folder"] for one in found if one.groupdict().get("module", "re") in sys.stdlib_module_names), "")
 
 
-NAME = "dedicated_log_torch_trace_"
-"""The beginning of the names of logs."""
+NAME = "dedicated_log_torch_trace_"  # the beginning of the names of logs
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,9 +295,7 @@ class Trace:
 
 def logs_in(folder: Path) -> list[Path]:
     """The logs in a folder, among whatever else lies there; those that torch named so also where they are empty.
-
-    Raises OSError where the folder cannot be read.
-    """
+    Raises OSError where the folder cannot be read."""
     files = sorted(path for path in folder.iterdir() if path.is_file())
     return [path for path in files if path.name.startswith(NAME) or is_log(path)]
 

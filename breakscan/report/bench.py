@@ -1,9 +1,4 @@
-"""Reports of ``bench``: for terminals, JSON and Markdown.
-
-``schemas/bench.schema.json`` describes the JSON.
-"""
-
-from __future__ import annotations
+"""Reports of ``bench``: for terminals, JSON and Markdown.  ``schemas/bench.schema.json`` describes the JSON."""
 
 from dataclasses import asdict, replace
 from typing import Any, TextIO
@@ -17,10 +12,8 @@ from breakscan.report import measurements as measured
 from breakscan.report.measured_page import MeasuredPage, PageRow
 from breakscan.report.printable import picked, printable, visible, write_json_report
 
-ENTERING = 'backend="eager"'
-"""The way that compiles to what eager does: what it takes longer is entering compiled code."""
-_WORTH_SAYING = 0.1
-"""The part of a step, or of the time spent compiling, below which nothing is said of it."""
+ENTERING = 'backend="eager"'  # the way that compiles to what eager does: what it takes longer is entering compiled code
+_WORTH_SAYING = 0.1  # the part of a step, or of the time spent compiling, below which nothing is said of it
 
 
 def count_words(count: int) -> str:
@@ -83,7 +76,6 @@ def outcome_words(row: BenchRow) -> str:
 
 
 def headline(bench: Bench) -> str:
-    """The first line."""
     row = bench.row(bench.best)
     if bench.eager is None:
         said = "Nothing was measured"
@@ -219,7 +211,6 @@ _MAY_GO = ("kernels", "pays after", "breaks", "memory")
 
 
 def bench_page(bench: Bench) -> MeasuredPage:
-    """The parts of the report."""
     code = list(map(visible, (bench.write or "").splitlines()))
     bench = printable(bench)
     already = "Your program compiles so already." if bench.best is not None else ""
@@ -241,7 +232,6 @@ SCHEMA = 1
 
 
 def write_bench_json(bench: Bench, stream: TextIO) -> None:
-    """Writes all ways as one JSON object, ASCII only, and a line end."""
     fields = {
         **measured.run_fields(bench),
         **picked(bench, "eager best as_fast write"),

@@ -1,8 +1,5 @@
 """The report of ``explain --caches``: compiler caches that one process has filled, in other processes."""
 
-from __future__ import annotations
-
-import json
 import os
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -18,7 +15,7 @@ from breakscan.model.words import place, position, seconds_in_words
 from breakscan.recording.records import AutogradGraph, CacheLooked, Record
 from breakscan.recording.traced import GRAPH_PART
 from breakscan.report.measured_page import MeasuredPage, PageRow
-from breakscan.report.printable import visible
+from breakscan.report.printable import visible, write_json
 from breakscan.source.paths import display_path
 
 _PARTS = {
@@ -175,6 +172,4 @@ def caches_page(start: ColdStart) -> MeasuredPage:
 
 
 def write_caches_json(start: ColdStart, stream: TextIO) -> None:
-    """Writes one JSON object, ASCII only, and a line end."""
-    json.dump({"schema": 1, **asdict(start)}, stream, indent=2)
-    stream.write("\n")
+    write_json({"schema": 1, **asdict(start)}, stream)

@@ -1,9 +1,4 @@
-"""Reports of ``check``: JSON and diagnostics.
-
-``schemas/check.schema.json`` describes the JSON; ``check_terminal.py`` has the reports for terminals.
-"""
-
-from __future__ import annotations
+"""Reports of ``check``: JSON by ``schemas/check.schema.json``, and diagnostics.  ``check_terminal.py`` has others."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -86,7 +81,6 @@ SCHEMA = 1
 
 
 def write_json(report: CheckReport, stream: TextIO) -> None:
-    """Writes the result as JSON."""
     result, cells = report.result, report.cells
     by_rule = Counter(finding.rule for finding in result.findings)
     data = {

@@ -1,9 +1,8 @@
 """Reports of ``check`` for terminals: ``full``, with code, reason and advice, and ``concise``, a line each."""
 
-from __future__ import annotations
-
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from typing import TextIO
 
 from rich.cells import cell_len
@@ -14,6 +13,7 @@ from breakscan.model.findings import Finding, Kind, Mode, Severity, Site, Source
 from breakscan.model.words import counted, sentence
 from breakscan.report.check import CheckReport, summary_line
 from breakscan.report.console import STYLES, code_text, paragraph, report_console
+from breakscan.report.diagnostics import error_site
 from breakscan.report.findings import (
     FIX_HINT,
     behind_sentence,
@@ -27,13 +27,19 @@ from breakscan.report.sources import source_lines
 from breakscan.rulebook.document import Rule
 from breakscan.rulebook.remedies import finding_remedies
 
+Lines = Callable[[str], list[str]]
+
 
 def write_full(report: CheckReport, stream: TextIO) -> None:
-    """Writes the report."""
     console = report_console(stream)
     result = printable(report.result)
     library = report.library
-    sources = _Sources({**report.texts, **report.cells.texts})
+    texts = {**report.texts, **report.cells.texts}
+
+    @lru_cache(maxsize=1)  # findings come file by file
+    def lines(path: str) -> list[str]:
+        return texts[path].split("\n") if path in texts else source_lines(path)
+
     explained: set[tuple[str, str, tuple[str, ...]]] = set()
     folded = _folded(result.findings)
     for finding in result.findings:
@@ -45,9 +51,9 @@ def write_full(report: CheckReport, stream: TextIO) -> None:
         is_explained = file_and_rule in explained
         explained.add(file_and_rule)
         behind = folded.pop(finding.site, [])
-        console.print(_finding(finding, behind, None if is_explained else rule, sources, console), end="\n\n")
+        console.print(_finding(finding, behind, None if is_explained else rule, lines, console), end="\n\n")
     for error in result.errors:
-        console.print(_error(error, sources, console), end="\n\n")
+        console.print(_error(error, lines, console), end="\n\n")
     if report.quiet:
         return
     console.print(summary_line(report))
@@ -66,24 +72,7 @@ def _folded(findings: Iterable[Finding]) -> dict[Site, list[Finding]]:
     return folded
 
 
-class _Sources:
-    """The lines of the files that findings lie in; findings come file by file, so one is kept at a time."""
-
-    def __init__(self, texts: Mapping[str, str]) -> None:
-        self._texts = texts
-        self._path: str | None = None
-        self._lines: list[str] = []
-
-    def lines(self, path: str) -> list[str]:
-        if path != self._path:
-            self._path = path
-            self._lines = self._texts[path].split("\n") if path in self._texts else source_lines(path)
-        return self._lines
-
-
-def _finding(
-    finding: Finding, behind: Sequence[Finding], rule: Rule | None, sources: _Sources, console: Console
-) -> Text:
+def _finding(finding: Finding, behind: Sequence[Finding], rule: Rule | None, lines: Lines, console: Console) -> Text:
     """``rule`` is None where its reason and advice stand above already; ``behind`` are the findings it hides."""
     style = STYLES[finding.severity]
     text = Text()
@@ -95,7 +84,7 @@ def _finding(
         text.append("\n").append_text(paragraph("", region, console.width, style="dim"))
     elif region:
         text.append(f"    {region}", "dim")
-    _append_frame(text, sources, finding.site, finding.message, style, console)
+    _append_frame(text, lines(finding.site.path), finding.site, finding.message, style, console)
     said = []
     if rule and (finding.kind is Kind.EXPORT or finding.mode is not Mode.EXPORT):  # most speak of Dynamo
         said.append(("Why: ", f"{rule.why}."))
@@ -114,19 +103,17 @@ def _finding(
     return text
 
 
-def _error(error: SourceError, sources: _Sources, console: Console) -> Text:
+def _error(error: SourceError, lines: Lines, console: Console) -> Text:
     style = STYLES[Severity.ERROR]
     text = Text()
     text.append(f"{error.path}:{error.line}:{error.column}", "bold")
     text.append("  not checked", style)
-    site = Site(error.path, error.line, error.column, error.line, error.column + 1)
-    _append_frame(text, sources, site, error.message, style, console)
+    _append_frame(text, lines(error.path), error_site(error), error.message, style, console)
     return text
 
 
-def _append_frame(text: Text, sources: _Sources, site: Site, message: str, style: str, console: Console) -> None:
+def _append_frame(text: Text, lines: list[str], site: Site, message: str, style: str, console: Console) -> None:
     """Append the code with the span underlined and the message after it; only the message if there is no code."""
-    lines = sources.lines(site.path)
     code = code_text(lines, site, console.width, style, message=message) if any(lines) else None
     text.append("\n")
     text.append_text(code if code is not None else paragraph("", message, console.width))

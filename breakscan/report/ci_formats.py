@@ -1,8 +1,5 @@
 """Formats of services that show messages at lines: GitHub Actions, GitLab, and SARIF 2.1.0 for code scanning."""
 
-from __future__ import annotations
-
-import json
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -22,15 +19,13 @@ from breakscan.report.diagnostics import (
     checkout_root,
     location_words,
 )
-from breakscan.report.printable import inert
+from breakscan.report.printable import inert, write_json
 from breakscan.report.sources import NotebookCells
 from breakscan.rulebook.document import Rule
 from breakscan.source.paths import display_path, relative_to
 
 _GITHUB_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
-MOST_SHOWN = 10
-"""Annotations of one level that GitHub shows of one step; it drops the rest without a word."""
-
+MOST_SHOWN = 10  # annotations of one level that GitHub shows of one step; it drops the rest without a word
 _LONGEST_TITLE = 255
 
 
@@ -62,10 +57,8 @@ def _data(text: str) -> str:
 
 def write_github(report: DiagnosticReport, stream: TextIO) -> None:
     """Writes the head as plain lines, then one annotation for each problem and diagnostic, then notes and the end.
-
     GitHub shows ten annotations of each level: the others go to a folded group of the log.  Paths are relative to the
-    checkout (``GITHUB_WORKSPACE``) where they are inside it.
-    """
+    checkout (``GITHUB_WORKSPACE``) where they are inside it."""
     # The first line is a plain one where there is a head: a program may have left an unfinished line on this stream.
     stream.writelines(inert(line) + "\n" for line in report.head)
     annotations = _Annotations(stream, report.cells)
@@ -123,10 +116,8 @@ _NOT_CHECKED = "critical"
 
 
 def write_gitlab(report: DiagnosticReport, stream: TextIO) -> None:
-    """Writes a list with one object for each diagnostic and each remark that has a site: GitLab shows nothing without a
-    line.  ASCII only, and a line end."""
-    json.dump(list(_gitlab_entries(report)), stream, indent=2)
-    stream.write("\n")
+    """Writes a list with one object for each diagnostic and each remark that has a site: GitLab shows no others."""
+    write_json(list(_gitlab_entries(report)), stream)
 
 
 def _gitlab_entries(report: DiagnosticReport) -> Iterator[dict[str, Any]]:
@@ -178,8 +169,7 @@ _ROOT = "%SRCROOT%"
 
 
 def write_sarif(report: DiagnosticReport, stream: TextIO) -> None:
-    """Writes one result for each diagnostic that has a site, and a notification for each remark, as one JSON object,
-    ASCII only, and a line end."""
+    """Writes one result for each diagnostic that has a site, and a notification for each remark."""
     results = _Results(checkout_root(), report)
     for diagnostic in report.diagnostics:
         if diagnostic.site:
@@ -198,8 +188,7 @@ def write_sarif(report: DiagnosticReport, stream: TextIO) -> None:
         "originalUriBaseIds": {_ROOT: {"uri": _file_uri(results.root).rstrip("/") + "/"}},
         "results": results.results,
     }
-    json.dump({"$schema": _SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}, stream, indent=2)
-    stream.write("\n")
+    write_json({"$schema": _SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}, stream)
 
 
 class _Results:

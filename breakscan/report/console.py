@@ -1,7 +1,5 @@
 """Output for terminals: a rich console that colors on a terminal only, and lines of source with a span underlined."""
 
-from __future__ import annotations
-
 import os
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,9 +14,7 @@ from rich.text import Text
 from breakscan.model.findings import Severity, Site
 from breakscan.report.printable import CHARACTERS, inert
 
-WIDTH = 120
-"""Cells a line may take where no terminal and no ``COLUMNS`` says."""
-
+WIDTH = 120  # cells a line may take where no terminal and no ``COLUMNS`` says
 STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.INFO: "bold cyan"}
 
 
@@ -74,14 +70,13 @@ def report_console(stream: TextIO) -> Console:
 
 INDENT = "   "
 TAB = 4
-MOST_LINES = 6
-"""Of a longer span only the first lines and the last one are shown."""
+MOST_LINES = 6  # of a longer span only the first lines and the last one are shown
 
 
 @dataclass(frozen=True, slots=True)
 class FrameRow:
-    """A line as it is printed.  ``mark`` is the underlined part in terminal cells, from 0; None for context.
-    ``number`` is None for a gap."""
+    """A line as it is printed.  ``mark`` is the underlined cells, from 0, None for context; ``number`` None for a
+    gap."""
 
     number: int | None
     text: str
@@ -151,10 +146,8 @@ class _Line:
 def code_text(
     lines: Sequence[str], site: Site, width: int, style: str, *, message: str = "", context: bool = True
 ) -> Text | None:
-    """The rows of a site with its span underlined, and a message after the last of them or below it.
-
-    ``context`` keeps the rows that are not part of the span.  None where the file no longer has the site.
-    """
+    """The rows of a site with its span underlined, and a message after the last of them or below it.  ``context`` keeps
+    the rows that are not part of the span.  None where the file no longer has the site."""
     gutter = max(len(str(min(site.end_line, len(lines)))), 3) + len(INDENT)
     room = max(width - gutter - len(" │ "), 20)
     rows = list(frame_rows(lines, site, room)) if lines else []

@@ -1,11 +1,6 @@
-"""A message at a line of the user's code, which ``check`` and ``explain`` hand to the formats of services and
-to editors.
-
-Each command has one producer, and each format one renderer (``ci_formats.py``).  All
-strings are printable: producers pass what they are given through :func:`breakscan.report.printable.printable`.
-"""
-
-from __future__ import annotations
+"""A message at a line of the user's code, which ``check`` and ``explain`` hand to the formats of services and to
+editors.  Each command has one producer, and each format one renderer (``ci_formats.py``).  All strings are printable:
+producers pass what they are given through :func:`breakscan.report.printable.printable`."""
 
 import hashlib
 import os
@@ -16,7 +11,7 @@ from pathlib import Path
 
 from breakscan.model.findings import Finding, Severity, Site, SourceError
 from breakscan.model.remedy import remedies_in_words
-from breakscan.model.words import sentences
+from breakscan.model.words import capitalized, sentences
 from breakscan.report.findings import how_compiled, one_line, region_words, verdict_sentence
 from breakscan.report.printable import printable
 from breakscan.report.sources import NotebookCells, source_lines
@@ -34,14 +29,11 @@ class Location:
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """A message at a site.
-
-    ``id`` and ``name`` are those of the rule, else of PyTorch's graph break (``GB0170``), else of the kind of
-    diagnostic, which ``kind_summary`` describes.  ``message`` says what is the case, ``details`` are further
-    sentences about it, and ``help`` is what to write instead.  An empty site has no known columns; without a site the
-    diagnostic is about the whole program.  ``flow`` is the call chain to the site, outermost call first.  ``code`` is
-    the text of the line; without it, the line is read from the file.
-    """
+    """A message at a site.  ``id`` and ``name`` are those of the rule, else of PyTorch's graph break (``GB0170``), else
+    of the kind of diagnostic, which ``kind_summary`` describes.  ``message`` says what is the case, ``details`` are
+    further sentences about it, and ``help`` is what to write instead.  An empty site has no known columns; without a
+    site the diagnostic is about the whole program.  ``flow`` is the call chain to the site, outermost call first.
+    ``code`` is the text of the line; without it, the line is read from the file."""
 
     id: str
     name: str
@@ -119,15 +111,14 @@ def cell_words(cells: NotebookCells, site: Site | None) -> str:
 
 
 def finding_diagnostic(finding: Finding, rule: Rule | None) -> Diagnostic:
-    """The diagnostic of a printable finding."""
     rule = printable(rule)
     return Diagnostic(
         id=rule.id if rule else finding.rule,
         name=rule.name if rule else finding.name,
         severity=finding.severity,
         site=finding.site,
-        message=_capitalised(one_line(finding)),
-        details=tuple(_capitalised(words) for words in (verdict_sentence(finding), region_words(finding)) if words),
+        message=capitalized(one_line(finding)),
+        details=tuple(capitalized(words) for words in (verdict_sentence(finding), region_words(finding)) if words),
         help=remedies_in_words(finding_remedies(finding, rule)),
         rule=rule,
         function=finding.function,
@@ -150,12 +141,7 @@ def _related(finding: Finding) -> tuple[Location, ...]:
     return tuple(related)
 
 
-def _capitalised(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
-_VARIABLES = ("GITHUB_WORKSPACE", "CI_PROJECT_DIR")
-"""Variables in which GitHub Actions and GitLab name the folder of the checkout."""
+_VARIABLES = ("GITHUB_WORKSPACE", "CI_PROJECT_DIR")  # name the folder of the checkout
 
 
 def checkout_root() -> str:
@@ -168,10 +154,8 @@ def checkout_root() -> str:
 
 
 class Fingerprints:
-    """The fingerprints of one report, 32 hexadecimal digits each; no two are the same.
-
-    That of a diagnostic depends on the text of the line and on the function, not on the number of the line.
-    """
+    """The fingerprints of one report, 32 hexadecimal digits each; no two are the same.  That of a diagnostic depends on
+    the text of the line and on the function, not on the number of the line."""
 
     def __init__(self, report: DiagnosticReport) -> None:
         self._seen: Counter[tuple[str, ...]] = Counter()
@@ -184,7 +168,6 @@ class Fingerprints:
         return self._digest(diagnostic.id, path, diagnostic.function or "", code.strip())
 
     def of_remark(self, remark: Remark, path: str) -> str:
-        """``path`` is how the format names the file."""
         return self._digest(remark.title, path, remark.message)
 
     def _digest(self, *key: str) -> str:

@@ -1,11 +1,8 @@
 """Two runs compared, from their JSON reports: what has changed, for people, for a pull request, and as JSON."""
 
-from __future__ import annotations
-
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, TextIO
 
 from breakscan.explanation.gates import LOCKED, SEVERITIES, KnownBreak, matched, merged, portable_path
@@ -13,7 +10,7 @@ from breakscan.model.findings import Verdict
 from breakscan.model.problem import ProblemKind
 from breakscan.model.words import counted, place, short_path
 from breakscan.report.measured_page import MeasuredPage, PageRow
-from breakscan.report.printable import visible
+from breakscan.report.printable import picked, visible, write_json
 
 _SECONDS = "compile_seconds"
 _NUMBERS = {
@@ -246,22 +243,12 @@ SCHEMA = 1
 
 
 def write_diff_json(comparison: RunComparison, stream: TextIO) -> None:
-    """Writes one JSON object, ASCII only, and a line end."""
     made = {
         "schema": SCHEMA,
-        "regressions": comparison.regressions,
-        "moved": list(comparison.moved),
+        **picked(comparison, "regressions moved"),
         "numbers": {key: {"before": was, "after": now} for key, (was, now) in comparison.numbers.items()},
-        "new": [_plain(one) for one in comparison.new],
-        "gone": [_plain(one) for one in comparison.gone],
-        "changed": [{"before": _plain(c.before), "after": _plain(c.after)} for c in comparison.changed],
-        "recompiles": [asdict(cause) for cause in comparison.causes],
-        "new_eager": [asdict(function) for function in comparison.new_eager],
-        "gone_eager": [asdict(function) for function in comparison.gone_eager],
+        **picked(comparison, "new gone changed"),
+        "recompiles": comparison.causes,
+        **picked(comparison, "new_eager gone_eager"),
     }
-    json.dump(made, stream, indent=2)
-    stream.write("\n")
-
-
-def _plain(one: KnownBreak) -> dict[str, object]:
-    return {**asdict(one), "verdict": one.verdict.value}
+    write_json(made, stream)

@@ -1,7 +1,5 @@
 """Findings and their conditions, in words and in JSON: the same in all reports."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any

@@ -1,9 +1,4 @@
-"""Reports of ``fix``: the diff, the notes on standard error, and JSON.
-
-``schemas/fix.schema.json`` describes the JSON.
-"""
-
-from __future__ import annotations
+"""Reports of ``fix``: the diff, the notes on standard error, and JSON, by ``schemas/fix.schema.json``."""
 
 import difflib
 import re
@@ -19,7 +14,7 @@ from rich.text import Text
 
 from breakscan.fix.result import Applied, FileRepair, Repair
 from breakscan.model.findings import Finding, SourceError
-from breakscan.model.words import counted
+from breakscan.model.words import capitalized, counted
 from breakscan.report.console import paragraph, print_diff, report_console
 from breakscan.report.findings import finding_object, targets_object, versions_words
 from breakscan.report.printable import printable, write_json_report
@@ -78,7 +73,7 @@ def summary_line(report: FixReport) -> str:
     words = ", ".join(parts) or "nothing to rewrite"
     hint = f"  {'--write writes the safe edits, ' * bool(counts['safe'])}--write --unsafe writes all." if left else ""
     about = f"{counted(repair.checked, 'file')} checked, torch {versions_words(repair.targets)}"
-    return f"{words[0].upper()}{words[1:]} ({about}).{hint}"
+    return f"{capitalized(words)} ({about}).{hint}"
 
 
 STYLES = {"safe": "green", "unsafe": "yellow", "written": "green", "stays": "red"}
@@ -166,7 +161,6 @@ SCHEMA = 3
 
 
 def write_fix_json(report: FixReport, stream: TextIO) -> None:
-    """Writes the repair as one JSON object."""
     repair, cells = report.repair, report.cells
     counts = _counts(repair.files)
     made = {
@@ -209,8 +203,7 @@ def _file(file: FileRepair, report: FixReport) -> dict[str, Any]:
 
 
 def write_notes(report: FixReport, stream: TextIO, *, quiet: bool = False) -> None:
-    """Writes a note for each finding, then what could not be read or written, and the counts; with ``quiet``, only what
-    could not be read or written."""
+    """Writes a note for each finding, what was not read or written, and counts; with ``quiet``, only the second."""
     console = report_console(stream)
     for file in () if quiet else map(printable, report.repair.files):
         for one in fixed_findings(file, report):

@@ -1,9 +1,4 @@
-"""The formats of every command: name → function of ``breakscan.report``, imported when it is used.
-
-A format that shows messages at lines (GitHub, SARIF, …) is written once for all commands that have such messages: a
-function ``write_NAME(report: DiagnosticReport, stream: TextIO)``, and one line in :data:`DIAGNOSTIC_FORMATS`.  A format
-of one command is a function in the file of that command and a line below.
-"""
+"""The formats of every command: name → function of ``breakscan.report``, imported when it is used."""
 
 from __future__ import annotations
 
@@ -21,8 +16,7 @@ if TYPE_CHECKING:
     from breakscan.report.explain import ExplainReport
     from breakscan.report.fix import FixReport
     from breakscan.report.rules import RuleListReport, RuleReport
-    from breakscan.survey.comparison import SurveyComparison
-    from breakscan.survey.overview import SurveyOverview
+    from breakscan.survey.overview import SurveyComparison, SurveyOverview
 
 Report = TypeVar("Report")
 
@@ -35,8 +29,7 @@ DIAGNOSTIC_FORMATS = {
 PAGE_FORMATS = {"terminal": "measured_page:write_page_terminal", "markdown": "measured_page:write_page_markdown"}
 """Formats of ``verify``, ``bench``, ``tune`` and comparisons, written from a page."""
 
-FOR_LOGS = ("terminal", "github")
-"""Formats that may go to standard error, between the output of the program that is run.  All others need a file."""
+FOR_LOGS = ("terminal", "github")  # may go to standard error, between the program's output; others need a file
 
 
 def load(name: str) -> Callable[..., Any]:
@@ -60,7 +53,6 @@ class Formats(Generic[Report]):
         return (*(PAGE_FORMATS if self.page else ()), *self.writers, *(DIAGNOSTIC_FORMATS if self.producer else ()))
 
     def write(self, name: str, report: Report, stream: TextIO) -> None:
-        """Writes the report in the format of this name."""
         if name in self.writers:
             load(self.writers[name])(report, stream)
             return

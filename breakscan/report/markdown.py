@@ -1,18 +1,14 @@
-"""Foreign text in GitHub's Markdown: shown as it is, whatever it holds.
-
-Punctuation becomes numeric entities, which never mark anything up.  GitHub looks for ``@names``, ``#123`` and
-addresses in what Markdown has made, entities resolved: there a blank of no width keeps them apart.
-"""
-
-from __future__ import annotations
+"""Foreign text in GitHub's Markdown: shown as it is, whatever it holds.  Punctuation becomes numeric entities, which
+never mark anything up.  GitHub looks for ``@names``, ``#123`` and addresses in what Markdown has made, entities
+resolved: there a blank of no width keeps them apart."""
 
 import re
 
-LONGEST_CELL = 300
-LIMIT = 65_000
-"""Characters: GitHub takes 65,536 in a comment."""
-_FENCE = "````"
+from breakscan.model.words import clipped
 
+LONGEST_CELL = 300
+LIMIT = 65_000  # characters: GitHub takes 65,536 in a comment
+_FENCE = "````"
 _MARKS = re.compile(r"[!\"#$&'*<>@\[\\\]^_`{|}~]")
 _STARTS_A_LIST = re.compile(r"[0-9+=-]")
 _NOTHING = "&#8203;"
@@ -22,7 +18,7 @@ _ENDS_CODE = re.compile(r"[`|\\]|^\s|\s$")
 
 def prose(text: str) -> str:
     """The text within a line: nothing in it is markup, and nothing becomes a link."""
-    text = clipped(text.strip())
+    text = clipped(text.strip(), LONGEST_CELL)
     return _NOTHING.join(_MARKS.sub(_entity, part) for part in _LINKS.split(text))
 
 
@@ -34,15 +30,10 @@ def paragraph(text: str) -> str:
 
 def code(text: str) -> str:
     """The text as code; where it holds what a table or a code span would not let through, by HTML."""
-    text = clipped(text)
+    text = clipped(text, LONGEST_CELL)
     if _ENDS_CODE.search(text) or not text:
         return f"<code>{prose(text)}</code>"
     return f"`{text}`"
-
-
-def clipped(text: str, most: int = LONGEST_CELL) -> str:
-    """Returns the text, cut if it is too long for a table."""
-    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def row(*cells: str) -> str:

@@ -1,7 +1,5 @@
 """The report of measured runs as a page in parts, which terminals and Markdown lay out."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TextIO
@@ -13,8 +11,7 @@ from breakscan.model.words import sentence
 from breakscan.report import markdown
 from breakscan.report.console import paragraph, print_diff, report_console
 
-LONGEST_LABEL = 34
-"""Characters of what stands in the first column: longer labels have a line of their own."""
+LONGEST_LABEL = 34  # characters of what stands in the first column: longer labels have a line of their own
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +38,10 @@ class PageDetail:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredPage:
-    """A page of printable text.
-
-    The last of the ``titles`` is that of the notes; ``droppable`` are those of columns for which a terminal may lack
-    room, the first to go first.  ``alarm`` comes before the headline.  ``paragraphs`` and ``basis``, labels with
-    sentences, come before and after the details.  ``code`` follows the ``ending``, for the user to write.  The patch is
-    as ``git apply`` takes it.
-    """
+    """A page of printable text.  The last of the ``titles`` is that of the notes; ``droppable`` are those of columns
+    for which a terminal may lack room, the first to go first.  ``alarm`` comes before the headline.  ``paragraphs`` and
+    ``basis``, labels with sentences, come before and after the details.  ``code`` follows the ``ending``, for the user
+    to write.  The patch is as ``git apply`` takes it."""
 
     command: str
     headline: str

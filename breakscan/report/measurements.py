@@ -1,11 +1,8 @@
 """Measured runs in words: the captured calls, ratios, differences of results, and observations."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
 from typing import Any
 
-from breakscan.model.words import UNITS, counted
+from breakscan.model.words import UNITS, clipped, counted, first_few
 from breakscan.prove.bench import Bench
 from breakscan.prove.equal import Change, Part, ResultDifference
 from breakscan.prove.faster import Ratio
@@ -26,7 +23,6 @@ def captured_words(run: Bench | Verification) -> str:
 
 
 def step_words(step: TimedStep | None) -> list[str]:
-    """The step that was timed, as a sentence."""
     if step is None:
         return []
     backward = [f"{'their' if step.calls > 1 else 'its'} backward pass"] if step.backward else []
@@ -110,7 +106,6 @@ def difference_words(difference: ResultDifference) -> str:
 
 
 def generator_words(name: str) -> str:
-    """The name of a generator for people."""
     if name.startswith(CUDA):
         return f"the generator of {name}"
     return {TORCH: "torch's CPU generator", NUMPY: "numpy.random"}.get(name, name)
@@ -130,18 +125,18 @@ def _predicate(difference: ResultDifference) -> str:
     drawn = ", ".join(map(generator_words, difference.path.split(",")))
     if change is Change.RAISES:
         before = f"raises {was}" if was else "returns"
-        after = f"raises {now} ({_short(difference.message)})" if now else "returns"
+        after = f"raises {now} ({clipped(difference.message, _LONGEST)})" if now else "returns"
         return f"{after} where the original {before}"
     if change is Change.ERROR:
         return f"differs by {difference.size:.1g}{place} ({now} for {was}; allowed {difference.allowed:g})"
     if difference.part is Part.OUTSIDE:
-        then, before = ("nothing new" if text is None else repr(_short(text)) for text in (now, was))
+        then, before = ("nothing new" if text is None else repr(clipped(text, _LONGEST)) for text in (now, was))
         return f"holds {then} after the call, not {before}"
     if is_state and (change is Change.TEXT or (change in (Change.NEW, Change.MISSING) and (was or now))):
-        after = "unchanged" if now is None else _short(now)
-        return f"is {after} after the call, not {_short(was or 'unchanged')}"
+        after = "unchanged" if now is None else clipped(now, _LONGEST)
+        return f"is {after} after the call, not {clipped(was or 'unchanged', _LONGEST)}"
     return {
-        Change.NO_BACKWARD: f"backward() fails: {_short(difference.message)}",
+        Change.NO_BACKWARD: f"backward() fails: {clipped(difference.message, _LONGEST)}",
         Change.DRAWN: f"random numbers are drawn otherwise: {drawn}",
         Change.NEW: "is changed by the call" if is_state else "is new",
         Change.MISSING: "is not changed by the call" if is_state else "is missing",
@@ -154,10 +149,6 @@ def _predicate(difference: ResultDifference) -> str:
     }.get(change, f"is {now or 'a tensor'}, not {was or 'a tensor'}")
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
-
-
 _MOST_NAMED = 3
 
 
@@ -168,17 +159,12 @@ def observation_words(observation: Observation) -> str:
     return observation.kind.value.format(
         text=observation.text,
         names=", ".join(observation.names),
-        some=_some(observation.names, ", "),
-        generators=_some(tuple(map(generator_words, observation.names)), ", "),
+        some=first_few(observation.names, _MOST_NAMED),
+        generators=first_few(tuple(map(generator_words, observation.names)), _MOST_NAMED),
         detail=details[0] if details else "",
-        details=_some(details, "; "),
+        details=first_few(details, _MOST_NAMED, "; "),
         cause=f": {observation.text} changes" if observation.text else "",
-        now_at=f": now at {_some(observation.names, ', ')}, too" if observation.names else "",
+        now_at=f": now at {first_few(observation.names, _MOST_NAMED)}, too" if observation.names else "",
         more_times=counted(observation.numbers[0], "more time", "more times") if observation.numbers else "",
         **numbers,
     )
-
-
-def _some(names: Sequence[str], separator: str) -> str:
-    rest = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    return separator.join(names[:_MOST_NAMED]) + rest

@@ -1,8 +1,6 @@
 """Foreign strings made safe to print: names, code, values and messages of a program must not steer what shows them.
 And the JSON of a command, which escapes them."""
 
-from __future__ import annotations
-
 import json
 import operator
 import re
@@ -16,10 +14,7 @@ from breakscan import __version__
 from breakscan.rulebook.document import Rule
 
 T = TypeVar("T")
-
-LONGEST = 1000
-"""Characters of a string that are kept."""
-
+LONGEST = 1000  # characters of a string that are kept
 _CONTROL_PICTURES = {code: 0x2400 + code for code in range(0x20)} | {0x7F: "␡"}
 _LOST = (
     *range(0x80, 0xA0),  # C1 controls: some terminals take U+009B for ESC [
@@ -79,7 +74,8 @@ def _printable(thing: Any, originals: dict[str, str]) -> Any:
 
 
 _WITHOUT_TEXT = {int, float, bool}
-_NUMBERS = {"int", "float", "bool", "int | None", "float | None"}
+_NUMBERS = {int, float, bool, int | None, float | None, "int", "float", "bool", "int | None", "float | None"}
+"""Types of fields without text, also as they are written: modules may leave annotations as text."""
 _RULE_TEXTS = ("id", "name", "summary", "message", "why", "instead")
 
 
@@ -95,8 +91,11 @@ def _names_with_text(kind: type) -> tuple[str, ...]:
 
 def write_json_report(schema: int, report: Mapping[str, Any], stream: TextIO) -> None:
     """Writes the number of the schema, the version and the report as one JSON object, ASCII only, and a line end."""
-    head = {"schema": schema, "tool": {"name": "breakscan", "version": __version__}}
-    json.dump({**head, **report}, stream, indent=2, default=_json_value)
+    write_json({"schema": schema, "tool": {"name": "breakscan", "version": __version__}, **report}, stream)
+
+
+def write_json(value: object, stream: TextIO) -> None:
+    json.dump(value, stream, indent=2, default=_json_value)
     stream.write("\n")
 
 

@@ -1,8 +1,5 @@
 """Reports about rules: the page of a rule, the table of all rules, and JSON."""
 
-from __future__ import annotations
-
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TextIO
@@ -15,7 +12,7 @@ from rich.text import Text
 from breakscan.fix.rewrites import described
 from breakscan.model.findings import Kind, Mode, Place, Verdict
 from breakscan.report.console import plain_table, print_page, report_console
-from breakscan.report.printable import picked
+from breakscan.report.printable import picked, write_json
 from breakscan.rulebook.document import FAMILIES, Rule
 from breakscan.rulebook.ledger import Ledger
 
@@ -134,17 +131,14 @@ def _verdict(ledger: Ledger, rule: Rule, place: Place) -> Text:
 
 
 def write_rule_json(report: RuleReport, stream: TextIO) -> None:
-    """Writes the rule as one JSON object, ASCII only, and a line end."""
-    stream.write(json.dumps(rule_object(report.rule, report.ledgers), indent=2) + "\n")
+    write_json(rule_object(report.rule, report.ledgers), stream)
 
 
 def write_rules_json(report: RuleListReport, stream: TextIO) -> None:
-    """Writes the rules as one JSON list, ASCII only, and a line end."""
-    stream.write(json.dumps([rule_object(rule, [report.ledger]) for rule in report.rules], indent=2) + "\n")
+    write_json([rule_object(rule, [report.ledger]) for rule in report.rules], stream)
 
 
 def rule_object(rule: Rule, ledgers: Sequence[Ledger]) -> dict[str, Any]:
-    """The rule as JSON has it."""
     return {
         "rule": rule.id,
         **picked(rule, "name kind severity summary why instead gb rewrites"),

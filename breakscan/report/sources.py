@@ -1,10 +1,5 @@
-"""The source that reports show: lines of files, and cells of notebooks.
-
-Findings count the lines of all code cells of a notebook together.  In reports, a cell is a path of its own
-(``train.ipynb:cell 3:4:9``: cell, line and column).
-"""
-
-from __future__ import annotations
+"""The source that reports show: lines of files, and cells of notebooks.  Findings count the lines of all code cells of
+a notebook together.  In reports, a cell is a path of its own (``train.ipynb:cell 3:4:9``: cell, line and column)."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -26,8 +21,6 @@ def source_lines(path: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A cell that a place is in."""
-
     path: str
     number: int
     source: str
@@ -41,7 +34,7 @@ class NotebookCells:
     _texts: Mapping[str, list[CellText]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, paths: Iterable[str], contents: Mapping[str, bytes] | None = None) -> NotebookCells:
+    def of(cls, paths: Iterable[str], contents: Mapping[str, bytes] | None = None) -> "NotebookCells":
         """Those of the notebooks among some paths, read from disk where their contents are not given."""
         by_name: dict[str, Cell] = {}
         texts: dict[str, list[CellText]] = {}

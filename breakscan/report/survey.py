@@ -1,9 +1,4 @@
-"""Reports of surveys: for terminals, JSON and Markdown.
-
-``schemas/survey.schema.json`` and ``survey-diff.schema.json`` describe the JSON.
-"""
-
-from __future__ import annotations
+"""Reports of surveys: for terminals, Markdown, and JSON by ``schemas/survey.schema.json`` and ``survey-diff``."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -12,18 +7,25 @@ from typing import Any, NamedTuple, TextIO
 from rich.table import Table
 from rich.text import Text
 
-from breakscan.model.words import bytes_in_words, counted, duration, listed
+from breakscan.model.words import bytes_in_words, clipped, counted, duration, listed
 from breakscan.report import markdown
 from breakscan.report.console import plain_table, print_page, report_console
 from breakscan.report.measured_page import MeasuredPage
 from breakscan.report.printable import picked, visible, write_json_report
-from breakscan.survey.comparison import CauseChange, ChangeGroup, EndingGroup, SurveyComparison, change_groups
-from breakscan.survey.overview import CauseCount, CauseKey, CauseKind, ConditionCount, SurveyOverview, Tuned, UnitRow
-
-
-def conditions_words(conditions: tuple[str, ...], torch: str | None) -> str:
-    """``eval, inductor, cpu, torch 2.13.0``."""
-    return ", ".join((*conditions, f"torch {torch}" if torch else "no torch"))
+from breakscan.survey.overview import (
+    CauseChange,
+    CauseCount,
+    CauseKey,
+    CauseKind,
+    ChangeGroup,
+    ConditionCount,
+    EndingGroup,
+    SurveyComparison,
+    SurveyOverview,
+    Tuned,
+    UnitRow,
+    change_groups,
+)
 
 
 def counted_share(count: ConditionCount) -> str:
@@ -41,14 +43,13 @@ def _share(count: ConditionCount) -> str:
     return f"{count.broken / count.ran:.0%}" if count.ran else ""
 
 
-LONGEST = 160
-"""Characters of a reason."""
+LONGEST = 160  # characters of a reason
 KIND_WORDS = {CauseKind.BREAK: "breaks", CauseKind.EAGER: "eager functions", CauseKind.RECOMPILE: "recompiles"}
 
 
 def cause_name(cause: CauseKey) -> str:
     """The rule or the reason."""
-    return markdown.clipped(cause.name, LONGEST) or "no rule knows why"
+    return clipped(cause.name, LONGEST) or "no rule knows why"
 
 
 class SurveyTable(NamedTuple):
@@ -56,27 +57,18 @@ class SurveyTable(NamedTuple):
 
     title: str
     columns: tuple[str, ...]
-    rows: list[tuple[str, ...]]
+    rows: Sequence[tuple[str, ...]]
 
 
 def common_tables(report: SurveyOverview) -> tuple[SurveyTable, SurveyTable, SurveyTable]:
     """Tables of what units have in common: causes, places, and reasons for not running."""
+    causes = list(map(_cause_cells, report.causes))
+    places = [(f"{one.path}:{one.line}", one.rule or "", str(one.units)) for one in report.places]
+    endings = [(clipped(one.said, LONGEST) or "nothing", one.status, str(one.units)) for one in report.endings]
     return (
-        SurveyTable(
-            "Causes",
-            ("cause", "of", "units", "places", "costs most in", "costs in all"),
-            list(map(_cause_cells, report.causes)),
-        ),
-        SurveyTable(
-            "Places",
-            ("place", "rule", "units"),
-            [(f"{one.path}:{one.line}", one.rule or "", str(one.units)) for one in report.places],
-        ),
-        SurveyTable(
-            "Why units did not run",
-            ("the last that it said", "status", "units"),
-            [(markdown.clipped(one.said, LONGEST) or "nothing", one.status, str(one.units)) for one in report.endings],
-        ),
+        SurveyTable("Causes", ("cause", "of", "units", "places", "costs most in", "costs in all"), causes),
+        SurveyTable("Places", ("place", "rule", "units"), places),
+        SurveyTable("Why units did not run", ("the last that it said", "status", "units"), endings),
     )
 
 
@@ -95,12 +87,8 @@ def conditions_table(report: SurveyOverview) -> SurveyTable:
 
 
 def units_table(report: SurveyOverview) -> SurveyTable:
-    """Each unit."""
-    columns = (
-        *("unit", "conditions", "torch", "status", "breaks", "eager", "recompiles", "graphs"),
-        *("costs", "compile", "memory", "proved", "speed", "tuned"),
-    )
-    return SurveyTable("Units", columns, list(map(_unit_cells, report.rows)))
+    columns = "unit conditions torch status breaks eager recompiles graphs costs compile memory proved speed tuned"
+    return SurveyTable("Units", tuple(columns.split()), list(map(_unit_cells, report.rows)))
 
 
 def _cause_cells(count: CauseCount) -> tuple[str, ...]:
@@ -123,7 +111,7 @@ def _unit_cells(row: UnitRow) -> tuple[str, ...]:
         row.torch or "",
         row.status,
         *("" if count is None else str(count) for count in (row.breaks, row.eager, row.recompiles, row.graphs)),
-        f"{duration(row.cost)}, most {markdown.clipped(row.costliest, 40)}" if row.cost and row.costliest else "",
+        f"{duration(row.cost)}, most {clipped(row.costliest, 40)}" if row.cost and row.costliest else "",
         compile_seconds,
         "" if row.peak is None else bytes_in_words(row.peak),
         "" if row.proved is None else str(row.proved),
@@ -183,10 +171,8 @@ def _comparison_summary(found: SurveyComparison) -> str:
     return ", ".join(parts)
 
 
-MOST_SHOWN = 15
-"""Causes, places, files and reasons that are shown."""
-WIDEST = 400
-"""Cells of a line in a file."""
+MOST_SHOWN = 15  # causes, places, files and reasons that are shown
+WIDEST = 400  # cells of a line in a file
 
 
 def write_survey_terminal(report: SurveyOverview, stream: TextIO) -> None:
@@ -204,7 +190,8 @@ def write_survey_terminal(report: SurveyOverview, stream: TextIO) -> None:
         gained = sum(bool(one.changes) for one in tuned)
         console.print(f"tune found a better program for {gained} of {counted(len(tuned), 'unit')}")
     for count in report.counts:
-        console.print(Text(visible(f"{conditions_words(count.conditions, count.torch)}: {counted_share(count)}")))
+        conditions = ", ".join((*count.conditions, f"torch {count.torch}" if count.torch else "no torch"))
+        console.print(Text(visible(f"{conditions}: {counted_share(count)}")))
 
 
 def _rich_table(content: SurveyTable) -> Table:
@@ -218,14 +205,12 @@ SCHEMA = 1
 
 
 def write_survey_json(report: SurveyOverview, stream: TextIO) -> None:
-    """Writes the overview as one JSON object, and a line end."""
     causes = list(map(_with_cause, report.causes))
     shown = {"units": report.rows, "conditions": report.counts, "causes": causes, "statuses": report.statuses}
     write_json_report(SCHEMA, {**shown, **picked(report, "places endings")}, stream)
 
 
 def write_survey_diff_json(found: SurveyComparison, stream: TextIO) -> None:
-    """Writes the comparison as one JSON object, and a line end."""
     changes = [
         {
             **picked(change, "before after"),
@@ -243,8 +228,7 @@ def _with_cause(one: CauseCount | CauseChange) -> dict[str, Any]:
     return {**values.pop("cause"), **values}
 
 
-MOST_ROWS = 25
-"""Rows of each table but that of units: a job summary holds 1 MB."""
+MOST_ROWS = 25  # rows of each table but that of units: a job summary holds 1 MB
 
 
 def write_survey_markdown(report: SurveyOverview, stream: TextIO) -> None:

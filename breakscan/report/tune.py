@@ -1,15 +1,10 @@
-"""Reports of ``tune``: for terminals, JSON and Markdown.
-
-``schemas/tune.schema.json`` describes the JSON.
-"""
-
-from __future__ import annotations
+"""Reports of ``tune``: for terminals, JSON and Markdown.  ``schemas/tune.schema.json`` describes the JSON."""
 
 from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any, TextIO
 
-from breakscan.model.words import counted, duration, listed, megabytes, sentence
+from breakscan.model.words import capitalized, counted, duration, listed, megabytes, sentence
 from breakscan.prove.changed_code import UnseenCode
 from breakscan.prove.faster import CLOSE, LEAST
 from breakscan.prove.observation import Observation
@@ -58,7 +53,7 @@ def headline(tuning: Tuning) -> str:
         said = f"Eager is best: {_gain(best, tuning)}"
     else:
         said = ": ".join(filter(None, (_gain(best, tuning), _counts(best.before, best.after))))
-    return f"{'Interrupted. ' if tuning.interrupted else ''}{said[:1].upper()}{said[1:]}"
+    return f"{'Interrupted. ' if tuning.interrupted else ''}{capitalized(said)}"
 
 
 def _counts(before: RunFigures, after: RunFigures) -> str:
@@ -176,7 +171,6 @@ def ending_words(tuning: Tuning) -> str:
 
 
 def tune_page(tuning: Tuning) -> MeasuredPage:
-    """The parts of the report."""
     patch = "" if tuning.best is None else tuning.best.patch
     tuning = printable(tuning)
     titles, *rows = table_rows(tuning)
@@ -196,7 +190,6 @@ SCHEMA = 1
 
 
 def write_tune_json(tuning: Tuning, stream: TextIO) -> None:
-    """Writes the best program and all that was tried as one JSON object, ASCII only, and a line end."""
     fields = {
         "program": tuning.argv,
         **picked(tuning, "environment goal seconds steps step cut error before eager applied interrupted"),

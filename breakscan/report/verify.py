@@ -1,9 +1,4 @@
-"""Reports of ``verify``: for terminals, JSON and Markdown.
-
-``schemas/verify.schema.json`` describes the JSON.
-"""
-
-from __future__ import annotations
+"""Reports of ``verify``: for terminals, JSON and Markdown.  ``schemas/verify.schema.json`` describes the JSON."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -11,7 +6,7 @@ from typing import Any, TextIO
 
 from breakscan.fix.result import Refused
 from breakscan.model.findings import Site
-from breakscan.model.words import counted, listed, megabytes, sentence
+from breakscan.model.words import capitalized, clipped, counted, first_few, listed, megabytes, sentence
 from breakscan.prove.changed_code import UnseenCode, UnseenKind
 from breakscan.prove.equal import Change
 from breakscan.prove.proof import Divergence, Proof, ProofVerdict, VariedDifference, Verification
@@ -35,9 +30,9 @@ def unseen_words(unseen: UnseenCode, site: Site | None = None) -> str:
     """``no call took the `False` side of `x.sum() > 0`, line 12``. The file is named unless it is that of the site."""
     if unseen.kind is UnseenKind.OUTSIDE:
         return unseen.code
-    code = unseen.code if len(unseen.code) <= _LONGEST_CODE else unseen.code[: _LONGEST_CODE - 1] + "…"
     is_here = site is not None and site.path == unseen.path
-    place = f"`{code}`, {f'line {unseen.line}' if is_here else f'{unseen.path}:{unseen.line}'}"
+    where = f"line {unseen.line}" if is_here else f"{unseen.path}:{unseen.line}"
+    place = f"`{clipped(unseen.code, _LONGEST_CODE)}`, {where}"
     if unseen.kind is UnseenKind.DEFAULT:
         return f"no call uses the default {place}"
     if unseen.kind is UnseenKind.OUTCOME and not unseen.outcomes[1:]:
@@ -81,17 +76,13 @@ def printed_words(printed: tuple[str, str]) -> str:
 
 
 REFUSED = {ProofVerdict.REJECTED: "rejected", ProofVerdict.NOT_TRIED: "not tried"}
-NOISY = 1.1
-"""The ratio of two equal processes above which the report calls the machine busy."""
+NOISY = 1.1  # the ratio of two equal processes above which the report calls the machine busy
 KINDS = ("triton", "cpp", "extern", "fallback", "other")
 
 
 def verdict_words(proof: Proof) -> str:
     """``equal, 4.9× faster [4.7, 5.1]``, ``equal, no faster (1.00 [0.99, 1.02])``, ``accepted with all``, ``rejected:
-    …``, ``not tried: …``.
-
-    The first code that no call ran follows.
-    """
+    …``, ``not tried: …``.  The first code that no call ran follows."""
     if proof.verdict in REFUSED:
         word = REFUSED[proof.verdict]
         return f"{word}: {measured.observation_words(proof.reasons[0])}" if proof.reasons else word
@@ -176,16 +167,16 @@ def remarks(proof: Proof) -> list[str]:
         said.append("No break was recorded there in this run: one before it may hide it, or the compiler takes it.")
     if proof.revealed:
         said.append(f"The compiler gets further with it, and breaks the graph there: {', '.join(proof.revealed)}.")
-    said += [_capitalized(measured.difference_words(one)) for one in proof.noted]
+    said += [measured.difference_words(one) for one in proof.noted]
     # Of several changes together, each has its own.
     if not proof.members:
-        said += [_capitalized(unseen_words(unseen, proof.site)) for unseen in proof.unseen[1:]]
-    said += [_capitalized(varied_words(*group)) for group in grouped(proof.varied)]
+        said += [unseen_words(unseen, proof.site) for unseen in proof.unseen[1:]]
+    said += [varied_words(*group) for group in grouped(proof.varied)]
     if proof.printed:
-        said.append(_capitalized(printed_words(proof.printed)))
+        said.append(printed_words(proof.printed))
     if proof.difference and not proof.members:
-        said.append(sentence(f"Not safe: {proof.difference}"))
-    return said
+        said.append(f"Not safe: {proof.difference}")
+    return [sentence(capitalized(one)) for one in said]
 
 
 def headline(verification: Verification) -> str:
@@ -289,12 +280,8 @@ def _options(verification: Verification) -> list[str]:
         return []
     what = "the accepted change" if len(accepted) == 1 else "what is accepted"
     if all(one.is_held_back for one in accepted):
-        return [f"{what[:1].upper()}{what[1:]} is held back: --apply-unseen writes it."]
+        return [f"{capitalized(what)} is held back: --apply-unseen writes it."]
     return [f"--apply writes {what}."]
-
-
-def _capitalized(text: str) -> str:
-    return sentence(text[:1].upper() + text[1:])
 
 
 STYLES = {ProofVerdict.ACCEPTED: "bold green", **dict.fromkeys(REFUSED, "bold red")}
@@ -303,7 +290,6 @@ MOST_NAMED = 5
 
 
 def verify_page(verification: Verification) -> MeasuredPage:
-    """The parts of the report."""
     printed = printable(verification)
     on_gpu = printed.environment["device"] != "cpu"
     compiled = " ".join(compiled_words(printed))
@@ -353,8 +339,7 @@ def _unproved(verification: Verification) -> Iterator[str]:
         ("Not proved, as the captured calls do not run there", verification.unreached),
     ):
         if labels:
-            rest = len(labels) - MOST_NAMED
-            yield f"{words}: {', '.join(map(str, labels[:MOST_NAMED]))}{f' and {rest} more' if rest > 0 else ''}."
+            yield f"{words}: {first_few([*map(str, labels)], MOST_NAMED)}."
     yield from (f"No rewrite for {sentence(declined_words(one))}" for one in verification.declined[:MOST_NAMED])
     if (rest := len(verification.declined) - MOST_NAMED) > 0:
         yield f"Nor for {counted(rest, 'finding')} more: breakscan fix names them."
@@ -364,7 +349,6 @@ SCHEMA = 1
 
 
 def write_verify_json(verification: Verification, stream: TextIO) -> None:
-    """Writes all proofs as one JSON object, ASCII only, and a line end."""
     fields = {
         **measured.run_fields(verification),
         "tolerances": verification.tolerances,

@@ -1,8 +1,6 @@
 """Reads a manifest: the programs and models of a survey, and the conditions under which they run; and finds its units,
 each a program or model under one set of conditions: files, names, and the packages of each Python."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -83,8 +81,7 @@ class Unit:
         return digest([asdict(self), environment.id])
 
     def program(self, script: str | None = None) -> list[str]:
-        """The arguments of Python that run it; a model by the code of :mod:`.model_program`, a copy of which may be
-        the ``script``."""
+        """The arguments of Python that run it; a model by :mod:`.model_program`, or by a copy, the ``script``."""
         if self.build is None:
             return list(self.command)
         options = {"--argument": self.argument, "--mode": self.mode, "--backend": self.backend, "--dtype": self.dtype}
@@ -163,12 +160,10 @@ class Models:
 
 @dataclass(frozen=True, slots=True)
 class SurveyManifest:
-    """The programs and models of a survey, and their conditions.
-
-    ``folder`` is where commands run and modules are found, and ``place`` is its path from the manifest, which is the
-    same on each machine.  ``sources`` are patterns of the files that programs and models depend on, by default those
-    that ``check`` reads there.  Limits are for each stage: ``seconds``, and ``memory`` in bytes.
-    """
+    """The programs and models of a survey, and their conditions.  ``folder`` is where commands run and modules are
+    found, and ``place`` is its path from the manifest, which is the same on each machine.  ``sources`` are patterns of
+    the files that programs and models depend on, by default what ``check`` reads.  ``seconds`` and ``memory`` (bytes)
+    limit each stage."""
 
     folder: Path
     programs: tuple[Programs, ...]
@@ -275,8 +270,7 @@ def _memory(data: TomlTable) -> int | None:
     return int(float(match[1]) * _UNITS[match[2]]) or None
 
 
-_PATIENCE = 600.0
-"""Seconds that an answer may take."""
+_PATIENCE = 600.0  # seconds that an answer may take
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,8 +287,7 @@ class PlannedUnit:
 
 
 def planned(manifest: SurveyManifest) -> list[PlannedUnit]:
-    """All units of a manifest.  Runs the Pythons that it names, and calls and imports there what it names.  Raises
-    ManifestError."""
+    """All units of a manifest.  Runs its Pythons, and calls and imports there what it names.  Raises ManifestError."""
     sources = _sources(manifest)
     found: dict[str, PlannedUnit] = {}
     for python in manifest.pythons or (sys.executable,):

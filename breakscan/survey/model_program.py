@@ -3,10 +3,7 @@
     python -m breakscan.survey.model_program MODULE:CALLABLE
 
 The callable returns a module or function, and what it is called with: ``(model, arguments)``, where arguments are a
-tuple, or a dictionary of keyword arguments; or ``(model, tuple, dictionary)``.
-"""
-
-from __future__ import annotations
+tuple, or a dictionary of keyword arguments; or ``(model, tuple, dictionary)``."""
 
 import argparse
 import importlib
@@ -17,9 +14,7 @@ from collections.abc import Mapping
 from importlib.metadata import distributions
 from typing import Any
 
-CALLS = 4
-"""The second call shows whether the first one's graphs hold.  The others measure what breaks cost: one call may be
-disturbed."""
+CALLS = 4  # the second shows if the first one's graphs hold, the others costs: one may be disturbed
 
 
 def load(place: str) -> Any:
@@ -34,8 +29,7 @@ def load(place: str) -> Any:
 
 
 def packages() -> tuple[str, dict[str, str]]:
-    """The version of Python, and those of the installed packages, by their names in small letters; of one that is there
-    twice, the first, which is imported."""
+    """The version of Python, and those of the installed packages, by their names in small letters."""
     versions: dict[str, str] = {}
     for distribution in distributions():
         if name := distribution.metadata["Name"]:

@@ -1,6 +1,4 @@
-"""The results of a survey: each unit as a row of a table, and all of them together."""
-
-from __future__ import annotations
+"""The results of a survey: each unit as a row of a table, all of them together, and their changes since another one."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,8 +9,7 @@ from typing import Any
 from breakscan.survey.manifest import StageResult, StageStatus, SurveyStage
 from breakscan.survey.store import Surveyed
 
-WAITING = "waiting"
-"""The status of a unit that has not run yet."""
+WAITING = "waiting"  # the status of a unit that has not run yet
 
 
 class CauseKind(str, Enum):
@@ -153,8 +150,7 @@ def _tuned(facts: Mapping[str, Any]) -> Tuned | None:
 
 
 def sites_of(one: Surveyed, *, consequences: bool = False) -> Iterator[SurveyedSite]:
-    """Where a unit breaks, runs eager and recompiles.  What runs eager because of a break is part of that break, and
-    left out without ``consequences``."""
+    """Where a unit breaks, runs eager and recompiles; what a break explains only with ``consequences``."""
     facts = _facts(one.results, SurveyStage.EXPLAIN)
     for kind, name in ((CauseKind.BREAK, "breaks"), (CauseKind.EAGER, "eager"), (CauseKind.RECOMPILE, "recompiles")):
         for site in facts.get(name, ()):
@@ -168,8 +164,7 @@ def sites_of(one: Surveyed, *, consequences: bool = False) -> Iterator[SurveyedS
 
 
 def costs_of(sites: Iterable[SurveyedSite], *, compiling: bool = False) -> Mapping[CauseKey, float]:
-    """Return the seconds that each cause cost the calls of a unit, or, if ``compiling``, the compiler, where that is
-    known."""
+    """Return the known seconds that each cause cost the calls of a unit, or, if ``compiling``, the compiler."""
     costs: dict[CauseKey, float] = defaultdict(float)
     for site in sites:
         if site.seconds is not None and (site.cause.kind is CauseKind.RECOMPILE) is compiling:
@@ -196,8 +191,6 @@ class CauseCount:
 
 @dataclass(frozen=True, slots=True)
 class PlaceCount:
-    """A line that breaks, and in how many units."""
-
     path: str
     line: int
     rule: str | None
@@ -227,8 +220,7 @@ class EndingCount:
 
 @dataclass(frozen=True, slots=True)
 class SurveyOverview:
-    """All rows, and what they have in common: under the same conditions, by cause and line of breaks, and why units did
-    not run; each by the number of units."""
+    """All rows, and what they have in common: conditions, causes and lines of breaks, and why units did not run."""
 
     rows: Sequence[UnitRow]
     counts: Sequence[ConditionCount]
@@ -303,3 +295,132 @@ def _counts(rows: Iterable[UnitRow]) -> list[ConditionCount]:
         )
         for (conditions, torch), group in sorted(groups.items(), key=lambda item: (item[0][0], item[0][1] or ""))
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class CauseChange:
+    """Places of a function at which a cause was found, more or fewer than before."""
+
+    cause: CauseKey
+    function: str | None
+    path: str | None
+    before: int
+    after: int
+
+
+@dataclass(frozen=True, slots=True)
+class UnitChange:
+    """A unit that is not as it was.  There are no causes where it ended differently."""
+
+    before: UnitRow
+    after: UnitRow
+    causes: tuple[CauseChange, ...]
+
+    @property
+    def is_regression(self) -> bool:
+        """True if it no longer runs, breaks at more places, runs more functions eager or recompiles more often."""
+        if self.before.status == StageStatus.OK.value != self.after.status:
+            return True
+        before, after = self.before.counts, self.after.counts
+        return any(now > was for was, now in zip(before, after, strict=True) if was is not None and now is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class SurveyComparison:
+    """The units that are in both surveys and have changed, the number that have not, and those of one survey only."""
+
+    changes: tuple[UnitChange, ...]
+    unchanged: int
+    only_before: tuple[UnitRow, ...]
+    only_after: tuple[UnitRow, ...]
+
+
+def compared(before: Iterable[Surveyed], after: Iterable[Surveyed]) -> SurveyComparison:
+    """Compares units of the same name and conditions, of whatever versions, without those that have not run yet."""
+    old, new = _that_ran(before), _that_ran(after)
+    changes = []
+    unchanged = 0
+    for key in sorted(old.keys() & new.keys()):
+        was, now = row_of(old[key]), row_of(new[key])
+        causes = _changed_causes(old[key], new[key]) if was.status == now.status else ()
+        if was.status == now.status and not causes and was.counts == now.counts:
+            unchanged += 1
+        else:
+            changes.append(UnitChange(was, now, causes))
+    return SurveyComparison(
+        tuple(changes),
+        unchanged,
+        tuple(row_of(old[key]) for key in sorted(old.keys() - new.keys())),
+        tuple(row_of(new[key]) for key in sorted(new.keys() - old.keys())),
+    )
+
+
+def _that_ran(surveyed: Iterable[Surveyed]) -> dict[tuple[str, tuple[str, ...]], Surveyed]:
+    return {(one.unit.name, one.unit.conditions): one for one in surveyed if SurveyStage.EXPLAIN.value in one.results}
+
+
+def _changed_causes(before: Surveyed, after: Surveyed) -> tuple[CauseChange, ...]:
+    """By function and not by line, since lines move."""
+    was, now = (
+        Counter((site.cause, site.function, site.path) for site in sites_of(one, consequences=True))
+        for one in (before, after)
+    )
+    changed = [key for key in {**was, **now} if was[key] != now[key]]
+    return tuple(
+        CauseChange(*key, was[key], now[key])
+        for key in sorted(changed, key=lambda one: (one[0].kind.value, *map(str, (one[0].name, *one[1:]))))
+    )
+
+
+class Direction(Enum):
+    """The meaning of a change.  ``CHANGED`` adds to one cause in units in which nothing grew as a whole."""
+
+    WORSE = "worse"
+    CHANGED = "changed"
+    BETTER = "better"
+
+
+@dataclass(frozen=True, slots=True)
+class EndingGroup:
+    """Units that ended in one way and now end in another, with the same last line of what they say."""
+
+    direction: Direction
+    before: str
+    after: str
+    said: str
+    units: tuple[UnitRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CauseGroup:
+    """Units in which a cause was found at more places than before, or at fewer."""
+
+    direction: Direction
+    cause: CauseKey
+    changes: tuple[CauseChange, ...]
+    units: tuple[UnitRow, ...]
+
+
+ChangeGroup = EndingGroup | CauseGroup
+
+
+def change_groups(changes: Iterable[UnitChange]) -> Sequence[ChangeGroup]:
+    """The groups, what is worse first, then by the number of units.  A unit is in one for each of its causes."""
+    endings: dict[tuple[Direction, str, str, str], list[UnitRow]] = defaultdict(list)
+    causes: dict[tuple[Direction, CauseKey], list[tuple[UnitRow, CauseChange]]] = defaultdict(list)
+    for change in changes:
+        was, now = change.before, change.after
+        if was.status != now.status:
+            better = Direction.BETTER if now.status == StageStatus.OK.value else Direction.CHANGED
+            endings[Direction.WORSE if change.is_regression else better, was.status, now.status, now.last_said].append(
+                now
+            )
+        for one in change.causes:
+            more = Direction.WORSE if change.is_regression else Direction.CHANGED
+            causes[Direction.BETTER if one.after < one.before else more, one.cause].append((now, one))
+    groups: list[ChangeGroup] = [EndingGroup(*key, tuple(units)) for key, units in endings.items()]
+    for (direction, cause), found in causes.items():
+        units = {unit.key: unit for unit, _ in found}
+        groups.append(CauseGroup(direction, cause, tuple(one for _, one in found), tuple(units.values())))
+    order = list(Direction)
+    return sorted(groups, key=lambda group: (order.index(group.direction), -len(group.units)))

@@ -1,7 +1,4 @@
-"""Runs the stages of one unit, each in a process of its own with limits of time and memory, and keeps the facts of its
-report."""
-
-from __future__ import annotations
+"""Runs the stages of one unit, each in a process with limits of time and memory, and keeps the facts of its report."""
 
 import contextlib
 import json
@@ -22,18 +19,12 @@ from typing import Any, Literal
 from breakscan.model.problem import ProblemKind
 from breakscan.survey.manifest import StageResult, StageStatus, SurveyStage, Unit
 
-TAIL = 8192
-"""Bytes that are kept of what a command says."""
-_EVERY = 0.5
-"""Seconds between two looks at a command.  A look reads all processes of the machine, while a command is timed."""
-_MARK = "BREAKSCAN_SURVEY_UNIT"
-"""The environment variable that marks the processes of a unit, also those that left its session."""
-_running: dict[int, str] = {}
-"""The leaders of the sessions that run now, with their marks."""
-_ROUNDS = 20
-"""Repetitions of the search for processes, since one may start another meanwhile."""
-_SHARE = 0.75
-"""The part of a unit's time in which ``tune`` looks for a faster program.  Its first run may take the rest."""
+TAIL = 8192  # bytes that are kept of what a command says
+_EVERY = 0.5  # seconds between two looks at a command, each of which reads all processes of the machine
+_MARK = "BREAKSCAN_SURVEY_UNIT"  # the variable that marks the processes of a unit, also out of its session
+_running: dict[int, str] = {}  # the leaders of the sessions that run now, with their marks
+_ROUNDS = 20  # repetitions of the search for processes, since one may start another meanwhile
+_SHARE = 0.75  # of a unit's time, in which ``tune`` looks for a faster program; its first run may take the rest
 Ending = Literal["exited", "time", "memory"]
 
 
@@ -201,8 +192,7 @@ def _facts(stage: SurveyStage, report: Report) -> dict[str, Any]:
 
 
 _MISSING = re.compile(r"^(?:\w+\.)*(?:ModuleNotFoundError|ImportError): ", re.MULTILINE)
-_EXCEPTION = 0xC0000000
-"""From here on, the exit status of a process on Windows says which exception ended it."""
+_EXCEPTION = 0xC0000000  # from here on, the exit status of a process on Windows says which exception ended it
 
 
 _START = (

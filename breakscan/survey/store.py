@@ -1,7 +1,5 @@
 """The results of surveys, in an SQLite file: written as they come, found by what they depend on."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 import time
@@ -24,8 +22,7 @@ _TABLES = (
     "CREATE TABLE surveys (id INTEGER PRIMARY KEY, began REAL NOT NULL, ended REAL, stages TEXT NOT NULL)",
     "CREATE TABLE survey_units (survey INTEGER NOT NULL, key TEXT NOT NULL, PRIMARY KEY (survey, key)) WITHOUT ROWID",
 )
-_PATIENCE = 60.0
-"""Seconds to wait while another command writes."""
+_PATIENCE = 60.0  # seconds to wait while another command writes
 
 
 class StoreError(InputError):
@@ -34,8 +31,6 @@ class StoreError(InputError):
 
 @dataclass(frozen=True, slots=True)
 class Surveyed:
-    """A unit of a survey with its results, by stage."""
-
     unit: Unit
     environment: Environment
     results: Mapping[str, StageResult]
@@ -85,7 +80,7 @@ class Store:
     def _version(self) -> int:
         return int(self._db.execute("PRAGMA user_version").fetchone()[0])
 
-    def __enter__(self) -> Store:
+    def __enter__(self) -> "Store":
         return self
 
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:

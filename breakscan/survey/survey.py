@@ -1,7 +1,5 @@
 """Runs a survey: what is missing in the store, stage by stage, several tasks at a time."""
 
-from __future__ import annotations
-
 import importlib
 import queue
 import socket
@@ -18,8 +16,7 @@ from breakscan.survey.manifest import PlannedUnit, StageResult, StageStatus, Sur
 from breakscan.survey.run_unit import Task, end_running, not_run, run_stage
 from breakscan.survey.store import Store
 
-Arriving = Generator[tuple[str, StageResult], None, None]
-"""Results, each with the key of its task; whoever closes it ends what runs."""
+Arriving = Generator[tuple[str, StageResult], None, None]  # by key of task; who closes it ends what runs
 
 
 class EngineError(InputError):
@@ -81,23 +78,16 @@ class LocalEngine:
         """Does nothing: what runs ends with its task."""
 
 
-_PATIENCE = 10.0
-"""Seconds to wait for a node to answer."""
-_EVERY = 0.2
-"""Seconds between two looks for results: a look costs the more, the more tasks wait."""
-AHEAD = 1000
-"""Tasks that Ray knows of, beyond two for each CPU."""
-RETRIES = 3
-"""New starts of a task whose node was lost."""
+_PATIENCE = 10.0  # seconds to wait for a node to answer
+_EVERY = 0.2  # seconds between two looks for results: a look costs the more, the more tasks wait
+AHEAD = 1000  # tasks that Ray knows of, beyond two for each CPU
+RETRIES = 3  # new starts of a task whose node was lost
 
 
 class RayEngine:
     """Runs tasks on the cluster at an address (``auto``: the one that runs on this machine); without one, Ray starts a
     cluster of this machine.  Ray decides where a task runs, by the CPUs, GPUs and memory that it asks for.  Raises
-    EngineError where there is no Ray, or no such cluster.
-
-    Folders of programs and interpreters have the same paths on all nodes.
-    """
+    EngineError where there is no Ray, or no such cluster.  All nodes have the same paths."""
 
     def __init__(self, address: str | None = None) -> None:
         try:
@@ -184,8 +174,7 @@ def run_survey(
     on_result: Callable[[Progressed], None] = lambda progressed: None,
 ) -> int:
     """Runs the stages of units that the store has no results of, those that ended at smaller limits, and those with a
-    status of ``again``; each result is kept as it comes.  Stages that measure time run last, one after the other.
-    Returns the number of the survey."""
+    status of ``again``; each result is kept as it comes.  Those that measure time run last, alone."""
     by_key = {one.key: one for one in units}
     number = store.begin(units, [stage.value for stage in manifest.stages])
     endings = store.endings(number)

@@ -7,9 +7,8 @@ import explain_results as made
 import pytest
 
 from breakscan.explanation.context import package_of
-from breakscan.explanation.recompile_remedies import recompile_remedies
 from breakscan.explanation.recompiles import Recompile
-from breakscan.explanation.remedies import AGAINST, break_remedies, frame_remedies, libraries
+from breakscan.explanation.remedies import AGAINST, break_remedies, frame_remedies, libraries, recompile_remedies
 from breakscan.model.findings import ChangeKind, Holder, Origin, Site
 from breakscan.model.problem import Caller
 from breakscan.model.remedy import NewLine

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from breakscan.report.formats import SURVEY_DIFF
 from breakscan.report.survey import survey_diff_page
-from breakscan.survey.comparison import SurveyComparison, compared
 from breakscan.survey.manifest import Environment, StageResult, Unit
+from breakscan.survey.overview import SurveyComparison, compared
 from breakscan.survey.store import Surveyed
 
 Site = dict[str, object]

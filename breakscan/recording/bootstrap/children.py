@@ -1,8 +1,6 @@
-"""Hands the recording on to the Python processes that the program starts.
-
-Only the environment of the child carries it, and the child puts that back before its program starts: parent and child
-see what they see without breakscan.  Loaded by ``sitecustomize``, and as careful: it imports nothing new.
-"""
+"""Hands the recording on to the Python processes that the program starts.  Only the environment of the child carries
+it, and the child puts that back before its program starts: parent and child see what they see without breakscan.
+Loaded by ``sitecustomize``, and as careful: it imports nothing new."""
 
 import os
 import sys
@@ -16,13 +14,11 @@ if TYPE_CHECKING:
 _RECORDING = b"BREAKSCAN_RECORDING"
 _KEPT_PATH = b"BREAKSCAN_PYTHONPATH"
 _PATH = b"PYTHONPATH"
-_KEEP_US_OUT = b"EIS"
-"""Options of Python: without the environment, isolated, without site."""
+_KEEP_US_OUT = b"EIS"  # options of Python: without the environment, isolated, without site
 _TAKE_A_VALUE = (b"-W", b"-X", b"--check-hash-based-pycs")
 _STARTERS = (b"env", b"ionice", b"nice", b"nohup", b"numactl", b"setsid", b"stdbuf", b"taskset", b"time", b"timeout")
 """Programs that run another one in the environment that they have."""
-_OVERRULE = (b"PYTHONPATH=", b"-i", b"--ignore-environment")
-"""Arguments of ``env`` or a shell that replace our environment in the child."""
+_OVERRULE = (b"PYTHONPATH=", b"-i", b"--ignore-environment")  # of ``env`` or a shell: replace our environment
 _SHELLS = (b"sh", b"bash", b"dash", b"zsh")
 _COMPILER_WORKERS = (b"/torch/_inductor/", b"torch._inductor.")
 
@@ -169,8 +165,7 @@ def _lets_us_in(words: "list[bytes]") -> bool:
 
 
 def _simple_command(text: bytes) -> "list[bytes]":
-    """The words of a shell command that runs one program; empty for a command that runs more: the others
-    would see what is meant for Python."""
+    """The words of a shell command that runs one program; empty for more, which would see what is meant for Python."""
     quote = ""
     # ``2>&1`` runs nothing.
     text = text.replace(b">&", b">").replace(b"&>", b">")

@@ -1,9 +1,6 @@
-"""Compiles what ``--compile`` names, as soon as the program has defined it.
-
-A module is looked at when it has been executed, the script itself after each of its lines, until the name stands
-for something that can be compiled.  Runs before the program does, so it imports nothing that Python has not
-imported by then; torch only once there is something to compile.
-"""
+"""Compiles what ``--compile`` names, as soon as the program has defined it.  A module is looked at when it has been
+executed, the script itself after each of its lines, until the name is something that can be compiled.  Runs
+before the program does, so it imports nothing that Python has not imported by then; torch once it is needed."""
 
 import os
 import sys
@@ -14,17 +11,12 @@ if TYPE_CHECKING:
     from types import CodeType, FrameType, ModuleType
     from typing import Any
 
-FILE = "requests"
-"""The file, in the folder of a recording, that says what is asked for: one word and its operands a line."""
+FILE = "requests"  # the file, in the folder of a recording, of what is asked for: a word and operands a line
 KEEP_GOING, PROFILE = "keep-going", "profile"
-SAVE_CACHES, LOAD_CACHES = "save-caches", "load-caches"
-"""Words that have no operands."""
-MAIN = "__main__"
-"""The module that the script is."""
-BUNDLE = "caches"
-"""The start of the names of files with what the compiler has stored, and the name of the one to load."""
-BACKEND = "inductor"
-"""The default of ``torch.compile``."""
+SAVE_CACHES, LOAD_CACHES = "save-caches", "load-caches"  # words that have no operands
+MAIN = "__main__"  # the module that the script is
+BUNDLE = "caches"  # the start of the names of files with what the compiler has stored, and the name of the one to load
+BACKEND = "inductor"  # the default of ``torch.compile``
 MOST_NAMES = 200
 
 

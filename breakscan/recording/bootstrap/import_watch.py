@@ -1,7 +1,5 @@
-"""Acts once, before or after certain modules are executed for the first time.
-
-Loaded by ``sitecustomize`` before the program starts, so it imports nothing that Python has not imported by then.
-"""
+"""Acts once, before or after certain modules are executed for the first time.  Loaded by ``sitecustomize`` before the
+program starts, so it imports nothing that Python has not imported by then."""
 
 import sys
 
@@ -18,10 +16,8 @@ _IMPORTLIB = "<frozen importlib._bootstrap_external>"
 
 class ImportWatch:
     """Finds no module itself: it asks the finders after it, and wraps the loader that they give.  It is among the
-    finders only while there is something to wait for.
-
-    There can be several: each asks only those after it, or two would ask each other for ever.
-    """
+    finders only while there is something to wait for.  There can be several: each asks only those after it, or two
+    would ask each other for ever."""
 
     def __init__(self) -> None:
         self._before: dict[str, list[Action]] = {}

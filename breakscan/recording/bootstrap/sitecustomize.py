@@ -1,9 +1,7 @@
-"""Runs first in the user's program, and makes the recorder start once torch's compiler is loaded.
-
-Imports nothing that Python has not imported by now, so that the program finds the modules that it would find
-without us: torch is not imported early, and a file of the user's named like one of the standard library still
-comes first.  The environment and the import path are put back as they were.
-"""
+"""Runs first in the user's program, and makes the recorder start once torch's compiler is loaded.  Imports nothing that
+Python has not imported by now, so that the program finds the modules that it would find without us: torch is not
+imported early, and a file of the user's named like one of the standard library still comes first.  The environment and
+the import path are put back as they were."""
 
 import os
 import sys
@@ -14,11 +12,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 _FOLDER = os.environ.pop("BREAKSCAN_RECORDING", None)
-_KEPT_PATH = os.environ.pop("BREAKSCAN_PYTHONPATH", None)
-"""``PYTHONPATH`` as it was, where it was set."""
+_KEPT_PATH = os.environ.pop("BREAKSCAN_PYTHONPATH", None)  # ``PYTHONPATH`` as it was, where it was set
 _HERE = os.path.dirname(os.path.abspath(__file__))
-_LIBRARY = os.path.dirname(os.path.dirname(os.path.dirname(_HERE)))
-"""The folder that breakscan lies in."""
+_LIBRARY = os.path.dirname(os.path.dirname(os.path.dirname(_HERE)))  # the folder that breakscan lies in
 _LOADED_LATE = ("torch.export._trace", "torch.export._draft_export", "torch._inductor")
 """Modules that the recorder must learn of before the program imports functions from them.  They may be what loads
 torch's compiler: then they are executed before it, in part, and end after it."""
@@ -48,8 +44,7 @@ def _start_recorder(folder: str) -> None:
             sys.path.remove(_LIBRARY)
 
 
-_tell: "list[Callable[[str], None]]" = []
-"""The function of the recorder that takes names of modules: none before it has started."""
+_tell: "list[Callable[[str], None]]" = []  # takes names of modules, once the recorder has started
 
 
 def _neighbour(name: str) -> "Any":

@@ -1,8 +1,6 @@
 """Hooks into what goes around the compiler: calls of a plain model that is also compiled, methods of what was compiled
 that go to the original, and state dicts with the names of a compiled model."""
 
-from __future__ import annotations
-
 import _thread
 import sys
 import time
@@ -21,10 +19,8 @@ from breakscan.recording.hooks.runs import RunHook
 from breakscan.recording.hooks.targets import name_of
 from breakscan.recording.records import LateHookSeen, PlainCallsRan, StateKeysSeen
 
-_TOOLS = (3, 4)
-"""The numbers that ``sys.monitoring`` reserves for nobody."""
-_ENTRY = "compile_wrapper"
-"""The function of Dynamo that calls compiled code."""
+_TOOLS = (3, 4)  # the numbers that ``sys.monitoring`` reserves for nobody
+_ENTRY = "compile_wrapper"  # the function of Dynamo that calls compiled code
 _NAME, _CODE = attrgetter("f_code.co_name"), attrgetter("f_code")
 _OF_TORCH = "torch."
 
@@ -40,12 +36,10 @@ class _Tally:
 
 
 class PlainCallHook(Hook):
-    """Records calls of the ``forward`` of modules that Dynamo has traced, where they do not come through it.
-
-    Compiled code runs other code objects, so ``sys.monitoring`` reports the plain calls alone, and costs the others
-    nothing.  Python 3.10 and 3.11 have no such thing: a thread looks at the stacks now and then, and what was seen is
-    how long such calls took.
-    """
+    """Records calls of the ``forward`` of modules that Dynamo has traced, where they do not come through it.  Compiled
+    code runs other code objects, so ``sys.monitoring`` reports the plain calls alone, and costs the others nothing.
+    Python 3.10 and 3.11 have no such thing: a thread looks at the stacks now and then, and sees how long such calls
+    took."""
 
     name = "plain-calls"
     without = "calls of the plain model next to the compiled one are missing"
@@ -56,8 +50,7 @@ class PlainCallHook(Hook):
     def __init__(self, hooks: Hooks) -> None:
         super().__init__(hooks)
         self._codes: dict[int, weakref.ref[CodeType]] = {}
-        self.modules: dict[int, tuple[weakref.ref[Any], bool]] = {}
-        """Modules that have a compiled form, and copies of such ones, which have none."""
+        self.modules: dict[int, tuple[weakref.ref[Any], bool]] = {}  # with a compiled form, or a copy of one
         self._known: dict[tuple[int, str, int], _Tally] = {}
         self._tool: int | None = None
         self._sampling = False
@@ -307,8 +300,6 @@ class _KeysHook(Hook):
 
 
 class SavedKeysHook(_KeysHook):
-    """Those that are saved."""
-
     name = "saved-keys"
     wraps = ("torch.serialization:save",)
     imported_by = ("torch",)

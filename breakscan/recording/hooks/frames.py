@@ -1,8 +1,6 @@
 """Graph breaks as Dynamo logs them, with the columns and the stack that its log leaves out, and what became of each
 frame that it was asked to compile and did not."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import accumulate, repeat, takewhile
@@ -20,8 +18,6 @@ from breakscan.recording.records import BreakSeen, Code, FrameEnded, PythonMade,
 
 
 class BreakHook(Hook):
-    """Records each break that is logged."""
-
     name = "breaks"
     without = "breaks are read from its structured trace: without columns, and without those that the trace leaves out"
     wraps = ("torch._dynamo.symbolic_convert:InstructionTranslatorBase.log_graph_break",)
@@ -76,8 +72,6 @@ def raised_break_record(frame: Code, error: Exception, *, raised: bool) -> Break
 
 
 class BytecodeHook(Hook):
-    """Records the bytecode that Dynamo made of a function."""
-
     name = "bytecode"
     without = "the Python that runs in place of compiled functions is missing"
     wraps = ("torch._dynamo.convert_frame:compile_frame",)

@@ -1,7 +1,5 @@
 """The graphs that went to the backend, their operations, devices and source lines, and why they are no CUDA graphs."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -14,8 +12,7 @@ from breakscan.recording.records import CudaGraphSkipped, GraphCompiled, GraphNo
 
 _OPERATIONS = ("call_function", "call_method", "call_module")
 _LARGE = 64
-_RUNS_NODE = ("run_node",)
-"""Functions of torch that run or lower an operation of a graph, ``n``."""
+_RUNS_NODE = ("run_node",)  # functions of torch that run or lower an operation of a graph, ``n``
 _BACKWARD = "_engine_run_backward"
 
 

@@ -1,7 +1,5 @@
 """The guards of compiled frames, and why a frame is compiled again."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import re
@@ -38,14 +36,11 @@ from breakscan.recording.parsers.guards import (
 )
 from breakscan.recording.records import FailedGuard, FailedPart, GuardsBuilt, RecompileSeen, StackFrame
 
-_CHECKS = 8
-"""Times that guards are checked to measure it: the first ones fill the caches."""
-_MOST_LOOKED_AT = 2000
-"""Values that are looked at for all that changed before a recompile: about 20 ms."""
+_CHECKS = 8  # times that guards are checked to measure it: the first ones fill the caches
+_MOST_LOOKED_AT = 2000  # values that are looked at for all that changed before a recompile: about 20 ms
 _ASKED = {"__getattr__", "__getattribute__", "__getitem__"}
 _TORCHS = ("torch.", "builtins", "collections")
-_MOST_PARTS = 8
-"""Further guards of a version that failed, at most."""
+_MOST_PARTS = 8  # further guards of a version that failed, at most
 _ON_STACK = re.compile(r"L\['___stack\d+'\](?:\.__self__)?")
 _STATE = "GLOBAL_STATE"
 _AUTOCAST = "autocast_state"
@@ -53,11 +48,8 @@ _AUTOCAST = "autocast_state"
 
 class GuardHook(Hook):
     """Adds to the guards of a compiled frame, which the structured trace has, the lines of the program that asked for
-    them, and what checking them takes.
-
-    Torch measures the latter once, after it has flushed the processor's caches: on torch 2.13, 67 us for guards that
-    take 1.4 us at each call.  So it is measured here, as calls do it.
-    """
+    them, and what checking them takes.  Torch measures the latter once, after it has flushed the processor's caches: on
+    torch 2.13, 67 us for guards that take 1.4 us at each call.  So it is measured here, as calls do it."""
 
     name = "guards"
     without = "the lines that asked for guards are missing"

@@ -1,10 +1,6 @@
 """The base of hooks into torch, which wrap private functions of torch without torch or the user noticing, and the facts
-that they read out of torch's objects: code, stacks, compile ids and values, as strings and numbers.
-
-Nothing that goes wrong in a hook reaches the user's program: it becomes a record.
-"""
-
-from __future__ import annotations
+that they read out of torch's objects: code, stacks, compile ids and values, as strings and numbers.  Nothing that goes
+wrong in a hook reaches the user's program: it becomes a record."""
 
 import atexit
 import dis
@@ -27,16 +23,11 @@ from breakscan.recording.parsers.guards import with_article
 from breakscan.recording.records import Code, HookFailed, HookInstalled, Record, StackFrame
 from breakscan.recording.traced import TraceAndHooks
 
-OURS = str(Path(__file__).parent.parent.parent) + os.sep
-"""The folder of breakscan's own code."""
-
-_COLUMNS = ("colno", "end_colno")
-"""Attributes of a frame summary since Python 3.11."""
-LONGEST = 80
-"""Characters of a value that a report shows."""
+OURS = str(Path(__file__).parent.parent.parent) + os.sep  # the folder of breakscan's own code
+_COLUMNS = ("colno", "end_colno")  # attributes of a frame summary since Python 3.11
+LONGEST = 80  # characters of a value that a report shows
 PLAIN = (bool, int, float, complex, str, bytes, type(None))
-_MOST_ITEMS = 8
-"""Items of a tuple that a report shows."""
+_MOST_ITEMS = 8  # items of a tuple that a report shows
 _STORES = {"STORE_FAST": 1, "STORE_DEREF": 1, "STORE_GLOBAL": 1, "STORE_FAST_STORE_FAST": 2, "STORE_FAST_LOAD_FAST": 1}
 """Instructions that store in variables: in the first of those that they name (Python 3.13), or in both."""
 _WITHOUT_NUMBER = (partial, FunctionType, MethodType, BuiltinFunctionType, ModuleType, CodeType, type)
@@ -120,8 +111,8 @@ def _cut(text: str) -> str:
 
 
 def held_by(value: object) -> list[dict[str, Any]]:
-    """The attributes that an object itself holds, and of a module its parameters, buffers and modules; none where code
-    of the program would run to get them."""
+    """The attributes that an object itself holds, and a module's parts; none where that would run the program's
+    code."""
     if any(isinstance(vars(kind).get("__dict__"), property) for kind in type(value).__mro__):
         return []
     try:
@@ -183,30 +174,19 @@ H = TypeVar("H", bound="Hook")
 
 class Hook:
     """One kind of datum of a run: the functions of torch that are wrapped for it, and what is recorded of their calls.
-
-    Most hooks define :meth:`before`, :meth:`after` or :meth:`raised`; others wrap functions in their own way, or need
-    no wrapping.
-    """
+    Most hooks define :meth:`before`, :meth:`after` or :meth:`raised`; others wrap in their own way, or need not."""
 
     name: ClassVar[str] = "recorder"
-    without: ClassVar[str] = "something is missing"
-    """The clause of a report if torch lacks what the hook needs."""
-    wraps: ClassVar[tuple[str, ...]] = ()
-    """The functions, as ``module:Class.function``."""
-    imported_by: ClassVar[tuple[str, ...]] = ()
-    """Modules that import these functions by their names."""
-    needs: ClassVar[tuple[str, ...]] = ()
-    """Other private names of torch without which the hook does nothing."""
-    reads: ClassVar[tuple[str, ...]] = ()
-    """Private names that it can do without, and attributes that the module sets on its objects."""
-    waits_for: ClassVar[str | None] = None
-    """A module that a program may never load: importing Inductor takes longer than many programs run."""
-    during_exports: ClassVar[bool] = False
-    """It sees what an export compiles on its way, which is not for the program to run."""
-    may_be_traced: ClassVar[bool] = False
-    """Dynamo may trace the wrapped functions: there, they are called alone."""
+    without: ClassVar[str] = "something is missing"  # the clause of a report if torch lacks what the hook needs
+    wraps: ClassVar[tuple[str, ...]] = ()  # the functions, as ``module:Class.function``
+    imported_by: ClassVar[tuple[str, ...]] = ()  # modules that import these functions by their names
+    needs: ClassVar[tuple[str, ...]] = ()  # other private names of torch without which the hook does nothing
+    reads: ClassVar[tuple[str, ...]] = ()  # private names that it can do without, and attributes set on objects
+    waits_for: ClassVar[str | None] = None  # a module that may never load: Inductor takes long
+    during_exports: ClassVar[bool] = False  # it sees what an export compiles, which the program does not run
+    may_be_traced: ClassVar[bool] = False  # Dynamo may trace the wrapped functions: there, they are called alone
 
-    def __init__(self, hooks: Hooks) -> None:
+    def __init__(self, hooks: "Hooks") -> None:
         self.hooks = hooks
 
     def before(self, *args: Any, **kwargs: Any) -> None:
@@ -285,8 +265,7 @@ class Hooks:
         self.write = write
         self.exporting = _Depth()
         self.merged = TraceAndHooks(self.works)
-        self.failed: set[str] = set()
-        """The names of the hooks that ever failed."""
+        self.failed: set[str] = set()  # the names of the hooks that ever failed
         self._available: set[str] = set()
         self._failing: set[str] = set()
         self._stack = ExitStack()
@@ -383,12 +362,9 @@ def wrapped(
 ) -> Iterator[bool]:
     """Replaces each function, ``module:Class.function``, by ``wrap(name, original)`` while the block runs; also in the
     modules that import it by its name.  Yields False, with nothing replaced, if this torch lacks one of them or of the
-    names that are needed.
-
-    Dynamo reads the file names of the frames above it: to see where the user's code ends, and whether a
-    function under ``torch.compiler.disable(recursive=False)`` called it.  So the wrapper carries the file name
-    of what it wraps, and a traceback that runs through it shows torch alone, as it would without us.
-    """
+    names that are needed.  Dynamo reads the file names of the frames above it: to see where the user's code ends, and
+    whether a function under ``torch.compiler.disable(recursive=False)`` called it.  So the wrapper carries the file
+    name of what it wraps, and a traceback that runs through it shows torch alone, as it would without us."""
     places = [_place(function) for function in functions]
     is_there = all(isinstance(getattr(owner, name, None), FunctionType) for owner, name in places)
     if not is_there or any(_resolved(name) is None for name in needs):
@@ -453,8 +429,7 @@ def _is_loaded(module: str | None) -> bool:
 @contextmanager
 def own_code_skipped() -> Iterator[None]:
     """Adds breakscan's folder to those that Dynamo skips (``torch._dynamo.trace_rules.SKIP_DIRS``) while the block
-    runs: some functions of ours are called while compiled code runs, and Dynamo would try each, and count it.  Does
-    nothing if this torch has no such list."""
+    runs: some functions of ours are called while compiled code runs, and Dynamo would try each, and count it."""
     from torch._dynamo import trace_rules
 
     folders = getattr(trace_rules, "SKIP_DIRS", None)

@@ -1,9 +1,5 @@
-"""A few steady steps under torch.profiler, on request: where the time of a step goes.
-
-A step is the time from one call of something compiled to the next.  It is steady if nothing is compiled in it.
-"""
-
-from __future__ import annotations
+"""A few steady steps under torch.profiler, on request: where the time of a step goes.  A step is the time from one call
+of something compiled to the next.  It is steady if nothing is compiled in it."""
 
 import os
 import re
@@ -22,14 +18,10 @@ from breakscan.recording.hooks.run_tallies import CallTally
 from breakscan.recording.hooks.runs import RunHook
 from breakscan.recording.records import HostCall, StepsProfiled, time_covered
 
-STEPS = 5
-"""Steps that are profiled, after one in which the profiler starts up."""
-_STEADY = 5
-"""Steady steps before those: torch compiles, tunes and captures CUDA graphs in the first."""
-_LONGEST = 10.0
-"""Seconds after which no further step is profiled."""
-_ATTEMPTS = 5
-"""Profiles that may be given up because something was compiled meanwhile."""
+STEPS = 5  # steps that are profiled, after one in which the profiler starts up
+_STEADY = 5  # steady steps before those: torch compiles, tunes and captures CUDA graphs in the first
+_LONGEST = 10.0  # seconds after which no further step is profiled
+_ATTEMPTS = 5  # profiles that may be given up because something was compiled meanwhile
 _KINETO = re.compile(rb"[A-Z]+:\d{4}-\d\d-\d\d [\d:]+ \d+:\d+ \w+\.cpp:\d+\] ")
 
 
@@ -161,8 +153,7 @@ def _without_kinetos_lines() -> Iterator[None]:
         os.close(kept)
 
 
-_MOST_CALLS = 5
-"""Calls of libraries that are recorded."""
+_MOST_CALLS = 5  # calls of libraries that are recorded
 _GRAPH = "## Call CompiledFxGraph"
 _BACKWARD = "autograd::engine::evaluate_function: "
 _ENTERING = (

@@ -1,10 +1,6 @@
-"""Counts and times of runs of graphs and of calls, on the host and on a CUDA device, and the state of each thread.
-
-A device is timed on a few runs, by events in its queue.  Nothing here waits for it: events are read when they are done,
-and none is recorded while a CUDA graph is being captured.
-"""
-
-from __future__ import annotations
+"""Counts and times of runs of graphs and of calls, on the host and on a CUDA device, and the state of each thread.  A
+device is timed on a few runs, by events in its queue.  Nothing here waits for it: events are read when they are done,
+and none is recorded while a CUDA graph is being captured."""
 
 import threading
 import weakref
@@ -16,14 +12,12 @@ from typing import Any, TypeVar
 
 from breakscan.recording.records import NO_TIME, CallsRan, EagerCallsRan, GraphRan, Record, StackFrame, Usual
 
-KEPT = 64
-"""Durations of which the last are kept, a power of two: what is usual is read from them."""
-CALLS_ON_DEVICE = 32
-"""Calls that are timed on a device."""
+KEPT = 64  # durations of which the last are kept, a power of two: what is usual is read from them
+CALLS_ON_DEVICE = 32  # calls that are timed on a device
 _QUARTERS = (1, 3)
 
 
-def ring() -> array[float]:
+def ring() -> "array[float]":
     """Room for the last durations: the one of number ``n`` is at ``n & (KEPT - 1)``."""
     return array("d", bytes(8 * KEPT))
 
@@ -40,10 +34,7 @@ def usual(durations: Sequence[float], count: int) -> Usual:
 @dataclass(slots=True, eq=False)
 class GraphTally:
     """The runs of one graph until now, and the gaps after it.  ``broke`` says that a break ended it; ``compile_id`` is
-    that of its function.
-
-    ``gaps`` holds the last gaps, ``device_gaps`` those on the device.
-    """
+    that of its function.  ``gaps`` holds the last gaps, ``device_gaps`` those on the device."""
 
     number: int
     broke: bool
@@ -53,7 +44,7 @@ class GraphTally:
     runs_on_device: int = 0
     seconds: float = 0.0
     device_seconds: float = 0.0
-    gaps: array[float] = field(default_factory=ring)
+    gaps: "array[float]" = field(default_factory=ring)
     device_gaps: list[float] = field(default_factory=list)
     written: tuple[int, ...] = (0, 0, 0, 0)
 
@@ -83,8 +74,7 @@ class CallTally:
     after graphs that a break ended.  ``eager`` counts those in which no graph ran, by the stance of torch, and
     ``first_eager`` holds the stack of the first one; ``eager_values`` counts those past the limit of recompiles by the
     value of ``eager_about`` that no version is for.  ``outside_on_device`` is what calls spent on the device outside
-    these parts, and ``to_time`` how many calls are still to be timed there.
-    """
+    these parts, and ``to_time`` how many calls are still to be timed there."""
 
     key: int
     begun: list[int]
@@ -92,9 +82,9 @@ class CallTally:
     calls: int = 0
     written: tuple[int, int] = (0, 0)
     seconds: float = 0.0
-    last_seconds: array[float] = field(default_factory=ring)
-    last_graphs: array[float] = field(default_factory=ring)
-    last_gaps: array[float] = field(default_factory=ring)
+    last_seconds: "array[float]" = field(default_factory=ring)
+    last_graphs: "array[float]" = field(default_factory=ring)
+    last_gaps: "array[float]" = field(default_factory=ring)
     eager: dict[str, int] = field(default_factory=dict)
     eager_values: dict[str, int] = field(default_factory=dict)
     eager_about: str = ""
@@ -127,13 +117,10 @@ class CallTally:
 
 
 class ThreadState:
-    """The outermost call that a thread is in.
-
-    ``steady`` says that nothing was compiled in it.  ``last`` is the graph that ran last in it, and ``ended`` when that
-    was; None while a graph runs, and where something was compiled since.  ``device_gap`` is the device's time of the
-    same moment, and ``device_call`` that of the call, where it is taken; ``past_limit`` is the expression over which
-    the function is past the limit, and its value.
-    """
+    """The outermost call that a thread is in.  ``steady`` says that nothing was compiled in it.  ``last`` is the graph
+    that ran last in it, and ``ended`` when that was; None while a graph runs, and where something was compiled since.
+    ``device_gap`` is the device's time of the same moment, and ``device_call`` that of the call, where it is taken;
+    ``past_limit`` is the expression over which the function is past the limit, and its value."""
 
     __slots__ = (
         "__weakref__", "began", "depth", "device_call", "device_gap", "ended", "gap_seconds", "graph_seconds", "last",
@@ -161,15 +148,12 @@ class Threads(threading.local):
         states.append(weakref.ref(self.state, states.remove))
 
 
-SAMPLED = 32
-"""Runs of a graph that are timed."""
-_WARM_UP = 3
-"""Runs of a graph, and calls, before those: CUDA graphs are captured in them."""
+SAMPLED = 32  # runs of a graph that are timed
+_WARM_UP = 3  # runs of a graph, and calls, before those: CUDA graphs are captured in them
 
 
 T = TypeVar("T")
-Span = tuple[Any, Any]
-"""The time between two events."""
+Span = tuple[Any, Any]  # the time between two events
 
 
 @dataclass(slots=True)
@@ -184,10 +168,7 @@ class TimedCall:
 
 class DeviceTime:
     """Takes the time of a device around runs of graphs, and around calls.  Graphs without an input on CUDA never come
-    here.
-
-    Where CUDA refuses, nothing more is timed on the device.
-    """
+    here.  Where CUDA refuses, nothing more is timed on the device."""
 
     def __init__(self, threads: Threads) -> None:
         self._threads = threads

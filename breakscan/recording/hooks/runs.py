@@ -1,12 +1,7 @@
-"""Hooks into runs: counts and times of graphs, of the gaps between them, and of calls.
-
-The outermost call is seen through ``enter_exit_hooks`` of the context that ``torch.compile`` makes:
-functions that the context calls before and after the compiled code, while nothing is traced.  A graph is
-seen through the callable that the backend returned, which Dynamo calls with tracing switched off.  The backward of a
-graph is called by autograd, and is not seen.
-"""
-
-from __future__ import annotations
+"""Hooks into runs: counts and times of graphs, of the gaps between them, and of calls.  The outermost call is seen
+through ``enter_exit_hooks`` of the context that ``torch.compile`` makes: functions that the context calls before and
+after the compiled code, while nothing is traced.  A graph is seen through the callable that the backend returned, which
+Dynamo calls with tracing switched off.  The backward of a graph is called by autograd, and is not seen."""
 
 import os
 import sys
@@ -23,26 +18,18 @@ from breakscan.recording.parsers.guards import readable
 from breakscan.recording.records import DEFAULT_STANCE, DISPATCH_MODE, GraphRaised
 
 Run = Callable[..., Any]
-LONGEST_ERROR = 2000
-"""Characters of the text of an exception."""
-_SHORTEST = 0.1
-"""Seconds between two writings, at least."""
-_STALE = 4
-"""The files on disk are late by a quarter of the elapsed time at most."""
-_WRITING = 200
-"""Writing takes no more than one part in so many of the time."""
-
-_counting: weakref.WeakSet[RunHook] = weakref.WeakSet()
+LONGEST_ERROR = 2000  # characters of the text of an exception
+_SHORTEST = 0.1  # seconds between two writings, at least
+_STALE = 4  # the files on disk are late by a quarter of the elapsed time at most
+_WRITING = 200  # writing takes no more than one part in so many of the time
+_counting: "weakref.WeakSet[RunHook]" = weakref.WeakSet()
 
 
 class RunHook(Hook):
     """Counts and times what runs, and records it: at a call's end now and then, and when the recording ends, or the
-    process.
-
-    Nothing is counted unless it is installed.  ``due`` is the time from which on the end of a call calls
+    process.  Nothing is counted unless it is installed.  ``due`` is the time from which on the end of a call calls
     ``write_again``; ``profile`` is called where a call begins, if steps are to be profiled.  Counts are not locked:
-    where threads run one graph at once, a run may be lost.
-    """
+    where threads run one graph at once, a run may be lost."""
 
     name = "runs"
     without = "what calls of compiled code cost is missing"

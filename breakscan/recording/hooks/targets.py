@@ -1,8 +1,6 @@
 """Hooks into calls of torch.compile, frames that Dynamo skips silently, code that is loaded compiled, and exports with
 ``torch.export`` or compiles ahead of time with AOTInductor."""
 
-from __future__ import annotations
-
 import inspect
 import os
 import sys
@@ -141,8 +139,7 @@ class SkipHook(Hook):
 
     name = "skips"
     without = "compiled functions that the compiler passes over in silence may be missing"
-    wraps = ("torch._dynamo.convert_frame:CatchErrorsWrapper._handle_skip",)
-    """Since torch 2.13."""
+    wraps = ("torch._dynamo.convert_frame:CatchErrorsWrapper._handle_skip",)  # since torch 2.13
 
     def __init__(self, hooks: Hooks) -> None:
         super().__init__(hooks)
@@ -252,8 +249,7 @@ class ExportHook(Hook):
     waits_for: ClassVar[str | None] = "torch.export._trace"
     during_exports = True
     way = "export"
-    holds = 1
-    """The depth that a call adds while it runs: not, where what is compiled meanwhile is the program's."""
+    holds = 1  # the depth that a call adds while it runs: not, where what is compiled meanwhile is the program's
 
     def __init__(self, hooks: Hooks) -> None:
         super().__init__(hooks)
@@ -365,8 +361,7 @@ MODULES = tuple(hook.waits_for for hook in (ExportHook, DraftHook, AheadHook) if
 
 
 def _stack_of_failure(error: Exception) -> tuple[StackFrame, ...]:
-    """The traced frames where Dynamo traced, else those that the exception went through, but for code that torch writes
-    and runs, which is no module's."""
+    """The traced frames where Dynamo traced, else those of the exception, but for code that torch writes."""
     frames = traceback.extract_tb(error.__traceback__)
     own = (frame for frame in frames if not is_written_by_fx(frame.filename))
     return stack_of(getattr(error, "real_stack", None)) or stack_of(own)

@@ -1,7 +1,5 @@
 """The hook into the structured trace."""
 
-from __future__ import annotations
-
 import logging
 import os
 import time
@@ -52,8 +50,7 @@ class TraceHook(Hook):
                     hooks.write(record)
 
     def _new_rank(self, metadata: Mapping[str, Any]) -> RankSeen | None:
-        """The rank that the environment does not name, once a process: torch notes it as soon as there is a process
-        group, also one that was made by hand."""
+        """The rank that the environment does not name, once a process: torch notes it once there is a process group."""
         rank = metadata.get("rank")
         seen = (os.getpid(), rank)
         if not isinstance(rank, int) or seen == self._rank:

@@ -1,10 +1,6 @@
-"""The values that functions start with, and Dynamo's stand-ins for them, as strings and numbers.
-
-To describe them runs no code of the program: no property, no ``__repr__``, no ``__torch_function__``.  It reads no data
-of a tensor, and asks Dynamo nothing that it would guard on.
-"""
-
-from __future__ import annotations
+"""The values that functions start with, and Dynamo's stand-ins for them, as strings and numbers.  To describe them runs
+no code of the program: no property, no ``__repr__``, no ``__torch_function__``.  It reads no data of a tensor, and asks
+Dynamo nothing that it would guard on."""
 
 import importlib.metadata
 import os
@@ -129,17 +125,13 @@ def _left_out() -> tuple[str, ...]:
 LONGEST_TEXT = 80
 MOST_ITEMS = 16
 MOST_DEEP = 3
-MOST_VALUES = 300
-"""The most values of one function, those within containers and objects among them; each name has an equal share."""
-FEWEST_VALUES = 8
-"""The least share of a name, however many there are."""
-
+MOST_VALUES = 300  # of one function, with those in containers and objects; each name has an equal share
+FEWEST_VALUES = 8  # the least share of a name, however many there are
 _UNDESCRIBED = ValueSeen(())
 
 
 def described(values: Mapping[str, Any], names: Collection[str], *, are_trackers: bool) -> dict[str, ValueSeen]:
-    """The values that a function starts with, or the variable trackers of Dynamo for them; ``names`` are the attributes
-    that it reads, of whatever object."""
+    """The values that a function starts with, or Dynamo's trackers for them; ``names`` are attributes that it reads."""
     import torch
 
     describe = _Describer.tracker if are_trackers else _Describer.value

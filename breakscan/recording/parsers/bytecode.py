@@ -1,10 +1,6 @@
-"""The bytecode that Dynamo made of a function, as Python that a person can read.
-
-Nearly all of it runs straight on: a graph is called, the operation that broke it runs, the rest of the function is
-called.  So Python runs it, on values that write down what is done with them, and do nothing else.  The lists in which
-Dynamo moves values, and its bookkeeping, are gone then."""
-
-from __future__ import annotations
+"""The bytecode that Dynamo made of a function, as Python that a person can read.  Nearly all of it runs straight on: a
+graph is called, the operation that broke it runs, the rest of the function is called.  So Python runs it, on values
+that write down what is done with them, and do nothing else.  Dynamo's lists and bookkeeping are gone then."""
 
 import dis
 import sys
@@ -14,16 +10,15 @@ from inspect import Parameter, Signature, signature
 from types import CellType, CodeType, FrameType, FunctionType
 from typing import Any
 
+from breakscan.model.words import clipped
 from breakscan.recording.parsers.frames import resumed_at
 from breakscan.recording.records import PythonLine
 
 _BOOKKEEPING = ("record_pregraph_bytecode_enter", "record_pregraph_bytecode_exit")
 _STORES = ("object_setattr_ignore_descriptor", "object.__setattr__")
-_OF_NESTED = ("__nested_resume_fns", "__nested_frame_values")
-"""Parameters that hold something with ``nested_graph_breaks`` alone."""
+_OF_NESTED = ("__nested_resume_fns", "__nested_frame_values")  # with ``nested_graph_breaks`` alone
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...))
-_LONGEST = 60
-"""Characters of a constant."""
+_LONGEST = 60  # characters of a constant
 _MOST_ARGUMENTS = 8
 _MOST_LINES = 200
 _MOST_TESTS = 6
@@ -137,7 +132,7 @@ class _Run:
             if one.tests >= len(self._choices)
         ]
 
-    def _named(self, name: str, rest: CodeType | None = None) -> _Value:
+    def _named(self, name: str, rest: CodeType | None = None) -> "_Value":
         return _Value(_Expression(self, name.replace("___stack", "stack"), rest=rest))
 
     def _constant(self, value: Any) -> Any:
@@ -319,8 +314,7 @@ def _text(value: Any) -> str:
     if kind is FunctionType:
         return _function(value.__code__.co_names[0])
     if isinstance(value, _PLAIN):
-        text = repr(value)
-        return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+        return clipped(repr(value), _LONGEST)
     return repr(value) if kind is _Value else _unread(value)
 
 

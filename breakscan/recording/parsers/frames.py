@@ -1,12 +1,8 @@
 """Reads the text that torch gives for a graph break, for a frame that it does not compile and for an export that fails,
-tracebacks that it keeps as text, and names that Dynamo makes (the supported versions of torch).
-
-The form of a break is that of ``torch._dynamo.exc.format_graph_break_message``: a type, then ``Explanation:``,
-``Hint:`` and ``Developer debug context:`` lines, then a link that ends in the break's id.  A break met while another
-was handled follows a line of asterisks: the first is the cause.
-"""
-
-from __future__ import annotations
+tracebacks that it keeps as text, and names that Dynamo makes (the supported versions of torch).  The form of a break is
+that of ``torch._dynamo.exc.format_graph_break_message``: a type, then ``Explanation:``, ``Hint:`` and ``Developer debug
+context:`` lines, then a link that ends in the break's id.  A break met while another was handled follows a line of
+asterisks: the first is the cause."""
 
 import re
 from dataclasses import dataclass
@@ -25,8 +21,7 @@ def frames_of(text: str) -> list[StackFrame]:
 
 _CALLS_DIRECTLY = re.compile("_call_impl|compile_wrapper")
 _RESUME = re.compile(r"torch_dynamo_resume_in_(?P<name>.+)_at_(?P<line>\d+)$")
-BACKWARD = "<backward>"
-"""The name of a backward pass that compiled autograd captured, instead of torch's name for it."""
+BACKWARD = "<backward>"  # the name of a backward pass that compiled autograd captured, instead of torch's name for it
 _COMPREHENSION = re.compile(r"__comprehension_(?P<name>.+)_at_\d+$")
 
 
@@ -282,23 +277,15 @@ def traceback_frames(text: str) -> list[StackFrame]:
 
 
 class ExportProblem(str, Enum):
-    TEST = "data-dependent-test"
-    """The code goes one way or another by data."""
-    NUMBER = "data-dependent-number"
-    """The code needs a number out of data."""
-    SIZES = "sizes"
-    """The code does not leave the sizes free that ``dynamic_shapes`` declares."""
-    EXAMPLE = "example-size"
-    """A size of the example is 0 or 1, which an export fixes."""
+    TEST = "data-dependent-test"  # the code goes one way or another by data
+    NUMBER = "data-dependent-number"  # the code needs a number out of data
+    SIZES = "sizes"  # the code does not leave the sizes free that ``dynamic_shapes`` declares
+    EXAMPLE = "example-size"  # a size of the example is 0 or 1, which an export fixes
     NO_FAKE_KERNEL = "no-fake-kernel"
-    INPUT = "input-type"
-    """It is given an object of a type that an export cannot take apart."""
-    OUTPUT = "output-type"
-    """It returns such an object."""
-    UNTRACEABLE = "graph-break"
-    """Dynamo cannot trace it: ``strict=True``."""
-    ERROR = "error"
-    """Anything else that was raised."""
+    INPUT = "input-type"  # it is given an object of a type that an export cannot take apart
+    OUTPUT = "output-type"  # it returns such an object
+    UNTRACEABLE = "graph-break"  # Dynamo cannot trace it: ``strict=True``
+    ERROR = "error"  # anything else that was raised
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,8 +312,7 @@ _PATTERNS = (
     (ExportProblem.INPUT, re.compile(r"Unsupported input type <class '([^']+)'>")),
     (ExportProblem.INPUT, re.compile(r"one of the inputs with type `<class '([^']+)'>` is not supported")),
 )
-_SYMBOL = re.compile(r"z?u[a-z]?\d+")
-"""A number, of which no outcome of a test is asked."""
+_SYMBOL = re.compile(r"z?u[a-z]?\d+")  # a number, of which no outcome of a test is asked
 _FIXED = re.compile(r"specialized it to be a constant \((\d+)\)")
 _EACH_SIZE = re.compile(r"^  - (.+)$", re.M)
 _FIXES = re.compile(r"^Suggested fixes:\n((?:[ \t]+\S.*(?:\n|$))+)", re.M)

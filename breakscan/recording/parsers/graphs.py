@@ -1,8 +1,6 @@
 """Reads what torch writes of graphs: their code as Dynamo traced it and as AOTAutograd made it, the Python that
 Inductor generates, and why a cache does not store it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 
@@ -13,8 +11,7 @@ _PARAMETER = re.compile(r'^ +(?P<name>\w+): "(?P<type>[^"]*)",')
 _SAVED = re.compile(r"^ +(?P<name>\w+), +# SavedForBackwardsAOTOutput\(")
 _PLACE = re.compile(r"^ +#.*?\bFile: (?P<path>.+?):(?P<line>\d+) in (?P<name>.+?), code: (?P<code>.*)$")
 _NO_PLACE = re.compile(r"^ +#.*No stacktrace found")
-_NO_OPERATION = re.compile(r"[\w.]+$|\w+\[\d+\]$")
-"""A name, an attribute, an item of a tuple."""
+_NO_OPERATION = re.compile(r"[\w.]+$|\w+\[\d+\]$")  # a name, an attribute, an item of a tuple
 _OPERATOR = re.compile(r"torch\.ops\.(?P<name>[\w.]+)\(")
 _SIGNATURE = re.compile(r"^ *def forward\(.*?\):$", re.M | re.S)
 _DEVICE = re.compile(r"\"\w+\[[^\"]*\]([a-z]\w*(?::\d+)?)\"")
@@ -71,11 +68,8 @@ def _is_operation(assignment: re.Match[str]) -> bool:
     return _NO_OPERATION.match(assignment["value"].strip()) is None
 
 
-LONGEST = 400_000
-"""Characters of the code for one graph that a recording keeps whole."""
-LONGEST_CALLS = 10 * LONGEST
-"""Characters that it keeps without the sources of kernels and comments.  The backward of DenseNet-121 has 400,521."""
-
+LONGEST = 400_000  # characters of the code for one graph that a recording keeps whole
+LONGEST_CALLS = 10 * LONGEST  # without the sources of kernels and comments: DenseNet-121 has 400,521
 _HEAD = re.compile(r"^# AOT ID: \['(?P<number>\d+)_(?P<phase>forward|backward|inference)'\]", re.M)
 _BODY = re.compile(r"(r?''')(.*?)'''", re.S)
 _FRAGMENT = re.compile(r"^ *#   %.*\n", re.M)
@@ -96,8 +90,7 @@ def number_of(code: str) -> int:
 
 def shortened(code: str) -> str:
     """The code as a recording keeps it: whole up to :data:`LONGEST` characters.  Of longer code the sources of kernels
-    are left out first, then comments.  What is longer without them says which kernels are called,
-    and is kept up to :data:`LONGEST_CALLS`."""
+    are left out first, then comments.  What is longer still is kept up to :data:`LONGEST_CALLS`."""
     if len(code) > LONGEST:
         code = _BODY.sub(_left_out, code)
     for comment in (_FRAGMENT, _COMMENT):

@@ -1,11 +1,6 @@
-"""Reads the text of guards: of those that failed, what each is about and what it demanded; and the tree of those that
-a compiled frame has.
-
-A failed guard is as ``GuardManager.check_verbose`` writes it on the supported versions: a Python expression with a
-comment after it, or a sentence about a tensor, a type, a key or the global state.
-"""
-
-from __future__ import annotations
+"""Reads the text of guards: of those that failed, what each is about and what it demanded; and the tree of those that a
+compiled frame has.  A failed guard is as ``GuardManager.check_verbose`` writes it on the supported versions: a Python
+expression with a comment after it, or a sentence about a tensor, a type, a key or the global state."""
 
 import ast
 import builtins
@@ -15,11 +10,11 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from breakscan.model.findings import ChangeKind, Holder
+from breakscan.model.words import clipped
 from breakscan.recording.parsers.frames import frames_of
 from breakscan.recording.records import FailedGuard, Guard
 
-_DEEPEST = 100
-"""Levels of nesting that ``ast.unparse`` takes from any stack that it is called in."""
+_DEEPEST = 100  # levels of nesting that ``ast.unparse`` takes from any stack that it is called in
 
 
 def parse_expression(text: str) -> ast.expr | None:
@@ -62,10 +57,8 @@ _HAS = re.compile(
 _MISSING_KEY = re.compile(r"KeyError on (?P<source>.+)\[(?P<key>'[^']*'|\d+)\]$")
 _CONTAINS = re.compile(r"(?P<absent>not )?___dict_contains\((?P<key>\(.+?\)|'[^']*'|[^,]+), (?P<source>.+)\)$")
 _GLOBAL = re.compile(r"GLOBAL_STATE changed: (?P<what>.+)")
-BEFORE_BREAK = "the value computed before the break"
-"""The name for a value that Dynamo hands from one side of a break to the other."""
-OF_METHOD = "the method's object"
-"""That for the object of a bound method that it hands over."""
+BEFORE_BREAK = "the value computed before the break"  # what Dynamo hands from one side of a break to the other
+OF_METHOD = "the method's object"  # that for the object of a bound method that it hands over
 HELD_BY_FUNCTION = re.compile(
     r"(?P<function>.+)\.(?P<what>__closure__|__defaults__|__kwdefaults__|keywords)"
     r"\[(?:(?P<number>\d+)|'(?P<name>\w+)')\](?:\.cell_contents)?"
@@ -79,8 +72,7 @@ _DTYPES = {
     "Bool": "bool", "BFloat16": "bfloat16",
 }  # fmt: skip
 """The names of C++ for dtypes by those of Python."""
-_OF_BASE = re.compile(r"(?<![\w.])([\w.\[\]']+)\._base\b")
-"""An expression over the tensor that another one is a view of."""
+_OF_BASE = re.compile(r"(?<![\w.])([\w.\[\]']+)\._base\b")  # over the tensor that another is a view of
 _WITHOUT_BASE = re.compile(r"'NoneType' object has no attribute '\w+'$")
 """Python's error for a tensor that is no view, where a guard asks for its base."""
 DUPLICATE = "Duplicate tensor"
@@ -108,8 +100,7 @@ class ParsedGuard:
     is_bound: bool = False
     is_view: bool = False
     is_parameter: bool = False
-    function: str = ""
-    """The function that holds the variable."""
+    function: str = ""  # the function that holds the variable
 
     @property
     def view(self) -> str | None:
@@ -435,9 +426,7 @@ def _read_expression(text: str) -> ParsedGuard:
     return ParsedGuard(kind, subject, demand, f"within {demand}" if is_bound else None, is_bound=is_bound)
 
 
-LONGEST_GUARD = 400
-"""Characters of a guard that a recording keeps."""
-
+LONGEST_GUARD = 400  # characters of a guard that a recording keeps
 _ENTRY = re.compile(r"^(?P<bars>(?:\| )*)\+- (?P<kind>\w+)(?:: (?P<text>.*))?$")
 _SOURCE = re.compile(r"source=(?P<source>.+?), accessed_by=")
 _COMMENT = re.compile(r"\s{2,}# ")
@@ -447,11 +436,8 @@ _MARK = re.compile(r"hasattr\(.+, '_dynamo_\w+'\) == False$")
 
 
 def guards_of_tree(text: str) -> Iterator[Guard]:
-    """The guards in the order in which they are checked, without the lines that asked for them.
-
-    Left out are those that hold as long as nobody marks a tensor's dimensions: there are up to five a tensor, and none
-    of them says anything about the program.
-    """
+    """The guards in the order in which they are checked, without the lines that asked for them.  Left out are those
+    that hold as long as nobody marks a tensor's dimensions: up to five a tensor, which say nothing of the program."""
     sources: list[str | None] = []
     for line in text.splitlines():
         entry = _ENTRY.match(line)
@@ -470,8 +456,7 @@ def guards_of_tree(text: str) -> Iterator[Guard]:
             subject = next((source for source in reversed(sources) if source), None)
             # Without the parts that differ from run to run.
             text = _ADDRESS.sub("", _IDENTITY.sub(r"\g<1>0)", check))
-            text = text if len(text) <= LONGEST_GUARD else text[: LONGEST_GUARD - 1] + "…"
-            yield Guard(kind, text, None, subject)
+            yield Guard(kind, clipped(text, LONGEST_GUARD), None, subject)
 
 
 _LINE = re.compile(r"# (?P<path>\S+\.py):(?P<line>\d+) in (?P<name>\S+)")

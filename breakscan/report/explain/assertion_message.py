@@ -1,7 +1,5 @@
 """The message of a test whose code is not compiled as it should be."""
 
-from __future__ import annotations
-
 from breakscan.explanation.explanation import Explanation
 from breakscan.model.findings import Verdict
 from breakscan.model.problem import Problem, ProblemKind
@@ -14,8 +12,7 @@ INDENT = "   "
 def objections(explanation: Explanation, breaks: int, recompiles: int | None) -> list[str]:
     """Return the reasons for which a test fails: more than ``breaks`` sites break graphs, more than ``recompiles``
     recompiles, something cannot be compiled or runs eager, calls ran eager unintentionally, or nothing is compiled.
-    Breaks in torch's own code do not count; recompiles of its functions do, since the test changes its arguments.
-    """
+    Breaks in torch's own code do not count; recompiles of its functions do, since the test changes its arguments."""
     found: list[str] = []
     sites = _breaks(explanation)
     if len(sites) > breaks or any(site.verdict is Verdict.RAISES for site in sites):

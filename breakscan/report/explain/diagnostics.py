@@ -1,7 +1,5 @@
 """A run as diagnostics: breaks, functions that are not compiled, recompiles, and what else has a line."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

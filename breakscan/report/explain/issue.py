@@ -1,7 +1,5 @@
 """The text of one problem for an issue tracker, as that of the library whose code it is in."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 
@@ -18,16 +16,12 @@ _PLACE = re.compile(r"(?P<path>.+?):(?P<line>\d+)(?::\d+)?")
 _ORDER = (ProblemKind.FAILURE, ProblemKind.BREAK, ProblemKind.RECOMPILES, ProblemKind.FUNCTION)
 """The kinds of problems that there is a text for, in the order in which they are taken at one line."""
 _MOST_SITES = 10
-_FENCE = "````"
-"""Longer than one in a docstring."""
+_FENCE = "````"  # longer than one in a docstring
 
 
 def issue_text(explanation: Explanation, where: str) -> str:
     """The Markdown of an issue about the problem that ``path:line`` names, or the id of a rule or of PyTorch's.  The
-    line can be that of the user's that leads into a library.
-
-    Raises ValueError, with the sites there are, where it names none or several.
-    """
+    line can be that of the user's that leads into a library.  Raises ValueError, with the sites, for none or more."""
     known = [one for one in explanation.problems if one.kind in _ORDER and one.cause is None]
     known.sort(key=lambda problem: _ORDER.index(problem.kind))
     found = _at(known, where)

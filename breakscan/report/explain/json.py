@@ -1,7 +1,5 @@
 """The JSON of ``explain``, as ``breakscan/schemas/explain.schema.json`` describes it."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable, Mapping
@@ -30,8 +28,7 @@ from breakscan.report.explain import ExplainReport
 from breakscan.rulebook.document import Rule
 
 SCHEMA = 2
-_DIGITS = 7
-"""Decimal places of times in seconds: a tenth of a microsecond is less than any clock here can measure."""
+_DIGITS = 7  # decimal places of times in seconds: a tenth of a microsecond is less than any clock here can measure
 WORDS: Mapping[type, Callable[[Any], str]] = {
     RankEnding: attrgetter("words"),
     Notice: attrgetter("text"),
@@ -58,9 +55,7 @@ FOR_REMEDIES = ("is_memo", "is_elsewhere", "unrolled", "container", "alone_for",
 _LEFT_OUT: Mapping[type, tuple[str, ...]] = {
     Generated: ("code",),
     Problem: ("stack", "price", "page"),
-    BreakSite: (
-        *("remedies", "disabled", "keeps", "is_whole", "hooked", "is_causal", "in_thread", "checkpointed", "fails"),
-    ),
+    BreakSite: tuple("remedies disabled keeps is_whole hooked is_causal in_thread checkpointed fails".split()),
     UncompiledFrame: ("hints", "helps", "only_compiled", "quoted"),
     StepsProfiled: ("key",),
     CacheLooked: ("compile_id", "guards", "parts"),

@@ -1,23 +1,19 @@
 """The report of ``explain`` as a comment on a pull request, or the summary of a job."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import TextIO
 
 from breakscan.explanation.explanation import Explanation, alike, rank_sentences
 from breakscan.explanation.problems import Topic, sections_of, topic_of
 from breakscan.model.findings import Verdict
 from breakscan.model.problem import Caller, Problem, ProblemKind
-from breakscan.model.words import counted, place
+from breakscan.model.words import counted, first_few, place
 from breakscan.report.explain import ExplainReport
 from breakscan.report.explain.summary import headline, made_lines, outcome_line, time_sentences
 from breakscan.report.markdown import LIMIT, code, paragraph, prose, row, table_head
 from breakscan.report.printable import printable
 
-MARK = "<!-- breakscan explain -->"
-"""The first line: by it, a job finds the comment that it wrote before."""
+MARK = "<!-- breakscan explain -->"  # the first line: by it, a job finds the comment that it wrote before
 _CUT = (
     "**Cut here:** a comment on GitHub holds 65,536 characters. `breakscan explain --format html` or `--format json` "
     "shows everything.\n"
@@ -36,61 +32,49 @@ _TITLES = {
 _FOLDED = _OF_BREAKS[1:]
 
 
-@dataclass(frozen=True, slots=True)
-class _Table:
-    """A table of Markdown with the text before and after it; ``rows`` are lines of Markdown."""
-
-    start: str
-    rows: Sequence[str]
-    end: str = ""
-
-
 def write_explain_markdown(report: ExplainReport, stream: TextIO) -> None:
-    """Writes GitHub-flavoured Markdown of at most :data:`LIMIT` characters: what matters most comes first, and a last
-    line says where it is cut."""
+    """Writes GitHub-flavoured Markdown of at most :data:`LIMIT` characters: what matters most first, then if it is
+    cut."""
     explanation = printable(report.explanation)
     parts = [f"{MARK}\n### breakscan: {prose(headline(explanation))}\n", paragraph(outcome_line(explanation)) + "\n"]
     parts += [paragraph(sentence) + "\n" for sentence in time_sentences(explanation)]
     room = LIMIT - len(_CUT) - sum(len(part) + 1 for part in parts)
-    for section in _sections(explanation):
-        room -= len(section.start) + len(section.end) + 1
+    for start, rows, end in _sections(explanation):
+        room -= len(start) + len(end) + 1
         kept = []
-        for line in section.rows:
+        for line in rows:
             room -= len(line)
             if room < 0:
                 break
             kept.append(line)
         if kept:
-            parts.append(section.start + "".join(kept) + section.end)
+            parts.append(start + "".join(kept) + end)
         if room < 0:
             parts.append(_CUT)
             break
     stream.write("\n".join(parts))
 
 
-def _sections(explanation: Explanation) -> Iterator[_Table]:
+def _sections(explanation: Explanation) -> Iterator[tuple[str, list[str], str]]:
+    """Tables and lists: the text before the rows, the rows as lines of Markdown, the text after them."""
     said = _Said()
     sections = sections_of(explanation.problems)
     for section in sections:
         if section.topic not in _FOLDED:
-            yield _Table(table_head(*_TITLES[section.topic]), [_row(problem, said) for problem in section.problems])
+            yield table_head(*_TITLES[section.topic]), [_row(problem, said) for problem in section.problems], ""
     if explanation.ranks:
-        yield _Table("", [f"- {paragraph(sentence)}\n" for sentence in rank_sentences(explanation.ranks)])
-        yield _Table(
-            table_head("the ranks differ in", "what each did"),
-            [
-                row(prose(one.what), "<br>".join(f"{ranks}: {prose(what)}" for ranks, what in alike(one)))
-                for one in explanation.ranks.differences
-            ],
-        )
-    yield _Table("", [f"- **Note:** {prose(notice.text)}.\n" for notice in explanation.notices])
+        yield "", [f"- {paragraph(sentence)}\n" for sentence in rank_sentences(explanation.ranks)], ""
+        rows = [
+            row(prose(one.what), "<br>".join(f"{ranks}: {prose(what)}" for ranks, what in alike(one)))
+            for one in explanation.ranks.differences
+        ]
+        yield table_head("the ranks differ in", "what each did"), rows, ""
+    yield "", [f"- **Note:** {prose(notice.text)}.\n" for notice in explanation.notices], ""
     others = [problem for section in sections if section.topic in _FOLDED for problem in section.problems]
     title = counted(len(others), "break in library code", "breaks in library code")
     start = f"<details>\n<summary>{title}</summary>\n\n{table_head(*_TITLES[Topic.LIBRARY_BREAKS])}"
-    yield _Table(start, [_row(problem, said) for problem in others], "\n</details>\n")
-    yield _Table(
-        "", [f"- **{label}:** {prose(sentence.rstrip('.'))}.\n" for label, sentence in made_lines(explanation)]
-    )
+    yield start, [_row(problem, said) for problem in others], "\n</details>\n"
+    yield "", [f"- **{label}:** {prose(sentence.rstrip('.'))}.\n" for label, sentence in made_lines(explanation)], ""
 
 
 class _Said:
@@ -124,7 +108,8 @@ def _row(problem: Problem, said: _Said) -> str:
         what, where = f"{problem.what} {problem.times}".strip(), _where(problem, problem.users_line)
         return row(what, where, said.why(problem), todo, prose(problem.takes))
     told_by_title = problem.kind is ProblemKind.RECOMPILES or problem.is_failure
-    parts = (_listed(problem.functions), "" if told_by_title else prose(problem.what), problem.times)
+    functions = first_few([*map(code, problem.functions)], _MOST_NAMED)
+    parts = (functions, "" if told_by_title else prose(problem.what), problem.times)
     where = _where(problem, *problem.called_from[:_MOST_NAMED])
     return row(" ".join(filter(None, parts)), where, _why(problem), todo)
 
@@ -138,8 +123,3 @@ def _where(problem: Problem, *callers: Caller | None) -> str:
     inside = f" in {code(problem.function)}" if problem.kind is ProblemKind.BREAK and problem.function else ""
     called_from = [f"from {code(place(one))}" for one in callers if one]
     return "<br>".join([f"{code(place(problem.site))}{inside}", *called_from])
-
-
-def _listed(functions: Sequence[str]) -> str:
-    more = f" and {len(functions) - _MOST_NAMED} more" if len(functions) > _MOST_NAMED else ""
-    return ", ".join(map(code, functions[:_MOST_NAMED])) + more

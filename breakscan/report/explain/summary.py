@@ -1,7 +1,5 @@
 """A run in few sentences: its end, its costs, and what was compiled."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator
 
@@ -17,8 +15,7 @@ from breakscan.model.findings import Verdict
 from breakscan.model.problem import ProblemKind
 from breakscan.model.words import counted, duration, listed, part_of, place, seconds_in_words
 
-MANY = 20
-"""Sites from which on it is worth a word of how many kinds they are."""
+MANY = 20  # sites from which on it is worth a word of how many kinds they are
 
 
 def outcome_line(explanation: Explanation) -> str:
@@ -125,8 +122,7 @@ def _why_nothing_compiled(explanation: Explanation) -> str:
     return f"Nothing was compiled: what torch.compile returned{where} was never called. Call it, or module.compile()."
 
 
-_WORTH_SAYING = 0.01
-"""The part of the calls' time below which a part is not worth a word."""
+_WORTH_SAYING = 0.01  # the part of the calls' time below which a part is not worth a word
 
 
 def time_sentences(explanation: Explanation) -> list[str]:
@@ -137,9 +133,7 @@ def time_sentences(explanation: Explanation) -> list[str]:
 
 def calls_sentence(explanation: Explanation) -> str | None:
     """``0.5 of 1.0 ms a call of Model.forward pass between graphs.``, and what that leaves out; None without graphs.
-
-    Of a function that runs eager, or leads to one, it is the time outside graphs; without breaks, that in guards.
-    """
+    Of a function that runs eager, or leads to one, it is the time outside graphs; without breaks, that in guards."""
     eager = {frame.function for frame in explanation.frames if frame.status is FrameStatus.EAGER}
     if not explanation.breaks and not eager:
         called = [call for call in explanation.calls if call.calls >= MANY and call.graph_seconds]
@@ -175,10 +169,8 @@ def calls_sentence(explanation: Explanation) -> str | None:
 
 
 _MOST_SIZES = 3
-LONG_COMPILING = 2.0
-"""Seconds of compiling from which on it is worth a word."""
-_SLOW_GUARDS = 0.02
-"""The part of a call's time from which on checking guards is worth a word."""
+LONG_COMPILING = 2.0  # seconds of compiling from which on it is worth a word
+_SLOW_GUARDS = 0.02  # the part of a call's time from which on checking guards is worth a word
 _OUTCOMES = {"hit": ("hit",), "miss": ("miss", "misses"), "bypass": ("bypass", "bypasses")}
 _KINDS = {
     **dict.fromkeys((KernelKind.TRITON, KernelKind.CPP, KernelKind.OTHER), ("generated",) * 2),
@@ -247,8 +239,7 @@ def _cudagraphs(explanation: Explanation) -> str | None:
 
 
 def _specialisations(explanation: Explanation) -> str | None:
-    """A line at a time: all the sizes that it holds fixed are mended by one change.  A size that
-    led to a recompile is listed there."""
+    """A line at a time: one change mends all sizes that it fixes.  One that led to a recompile is listed there."""
     recompiled = {recompile.subject for recompile in explanation.recompiles}
     at_line: dict[str, list[str]] = {}
     for s in explanation.specialisations:

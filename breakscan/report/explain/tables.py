@@ -1,10 +1,7 @@
 """Tables for a terminal: what ``--show`` lists of what was compiled, where compile time goes, how ranks differ."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Group, RenderableType
@@ -39,8 +36,7 @@ def titled_table(title: str, columns: Sequence[str], rows: Sequence[Row]) -> Ren
     return Group(table_heading(title), table)
 
 
-MOST_FUNCTIONS = 5
-"""Of the table that a report shows without being asked."""
+MOST_FUNCTIONS = 5  # of the table that a report shows without being asked
 
 
 def function_table(time: CompileTime, most: int | None = None) -> RenderableType | None:
@@ -54,8 +50,7 @@ def function_table(time: CompileTime, most: int | None = None) -> RenderableType
     return titled_table("Where compile time went", ("function", "at", ">compiled", ">in all", "spent on"), rows)
 
 
-_MOST_RANKS = 8
-"""The limit of columns in a table; JSON reports the values of all ranks."""
+_MOST_RANKS = 8  # the limit of columns in a table; JSON reports the values of all ranks
 
 
 def difference_table(report: RankReport) -> Table:
@@ -75,7 +70,6 @@ def difference_table(report: RankReport) -> Table:
 
 
 def graph_table(explanation: Explanation) -> RenderableType | None:
-    """Each graph."""
     columns = ("graph", "function", ">ops", ">runs", ">a run", ">compiled in", "ended by a break at")
     rows = [
         (
@@ -156,23 +150,15 @@ def guard_table(explanation: Explanation) -> RenderableType | None:
     return titled_table("Guards", ("compile", "function", "line", "guard"), rows)
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """A word of ``--show``: ``is_there`` if a run has any of it, and the tables to print then."""
-
-    is_there: Callable[[Explanation], bool]
-    makers: Sequence[Callable[[Explanation], RenderableType | None]]
-
-
-FINDINGS = "findings"
-"""The word that asks for all findings, where a report shows the first of each section."""
-LISTINGS: dict[str, Listing] = {
-    "graphs": Listing(lambda e: bool(e.graphs), (graph_table,)),
-    "stages": Listing(
+_Makers = tuple[Callable[[Explanation], RenderableType | None], ...]
+FINDINGS = "findings"  # the word that asks for all findings, where a report shows the first of each section
+LISTINGS: dict[str, tuple[Callable[[Explanation], bool], _Makers]] = {
+    "graphs": (lambda e: bool(e.graphs), (graph_table,)),
+    "stages": (
         lambda e: any(graph.stages for graph in e.graphs) or any(compile_.made for compile_ in e.compiles),
         (made_list, stage_tables),
     ),
-    "guards": Listing(lambda e: any(compile_.guards for compile_ in e.compiles), (guard_table,)),
-    "compiles": Listing(lambda e: bool(e.compiles), (lambda e: function_table(compile_time(e.compiles)),)),
+    "guards": (lambda e: any(compile_.guards for compile_ in e.compiles), (guard_table,)),
+    "compiles": (lambda e: bool(e.compiles), (lambda e: function_table(compile_time(e.compiles)),)),
 }
-"""By the word that asks for them."""
+"""By the word of ``--show`` that asks for them: if a run has any, and the tables to print then."""

@@ -1,7 +1,5 @@
 """The report of ``explain`` that people read: what it means, then where, then what to do."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterable
 from typing import TextIO
@@ -23,13 +21,11 @@ from breakscan.report.findings import FIX_HINT, behind_sentence
 from breakscan.report.printable import printable
 
 MOST_HINTS = 2
-MOST_ENTRIES = 10
-"""Entries of a section that are shown where it has many."""
+MOST_ENTRIES = 10  # entries of a section that are shown where it has many
 WIDEST = 120
 
 
 def write_explanation(report: ExplainReport, stream: TextIO) -> None:
-    """Writes the report, and the tables that it asks for."""
     _Writer(report_console(stream), report).write(printable(report.explanation), report.tables)
 
 
@@ -114,12 +110,12 @@ class _Writer:
             if table is not None:
                 print_page(table, self.console, self.width)
                 self.console.print()
-        there = [word for word, listing in LISTINGS.items() if listing.is_there(explanation)]
+        there = [word for word, (is_there, _) in LISTINGS.items() if is_there(explanation)]
         if lines and there and not wanted:
             self.paragraph(f"{self.again}--show {','.join(there)} lists what there is.", style="dim")
-        for word, listing in LISTINGS.items():
+        for word, (_, makers) in LISTINGS.items():
             if word in wanted and word in there:
-                for page in (make(explanation) for make in listing.makers):
+                for page in (make(explanation) for make in makers):
                     if page is not None:
                         print_page(page, self.console, self.width)
             elif word in wanted:

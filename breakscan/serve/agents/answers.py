@@ -1,10 +1,6 @@
-"""Answers of the tools: the JSON of a command, cut to what an agent reads.
-
-In answers, a place is ``file:line:column``, and a remedy its text.  Values that are empty are left out.  The longest
-list is read a page at a time: ``more`` is the number of entries that follow.
-"""
-
-from __future__ import annotations
+"""Answers of the tools: the JSON of a command, cut to what an agent reads.  In answers, a place is
+``file:line:column``, and a remedy its text.  Values that are empty are left out.  The longest list is read a page at a
+time: ``more`` is the number of entries that follow."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,9 +10,7 @@ from breakscan.model.problem import ProblemKind
 
 Report = Mapping[str, Any]
 Answer = dict[str, Any]
-
-MOST_LINES = 240
-"""Of a diff."""
+MOST_LINES = 240  # of a diff
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,5 @@
 """Runs a command of breakscan in its own process, for a limited time, and reads its JSON."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -21,17 +19,11 @@ from mcp.server.mcpserver.exceptions import ToolError
 
 from breakscan.report.printable import visible
 
-KEPT = 16_000
-"""Bytes of the output of a process, its last, that are kept."""
-PATIENCE = 30.0
-"""Seconds that a process has for its report once it is asked to end."""
-AT_ONCE = 1.0
-"""Seconds that it has where nobody waits for the report."""
-EVERY = 1.0
-"""Seconds between two notifications of progress."""
-
-_HERE = str(Path(__file__).resolve().parents[3])
-"""The folder that breakscan lies in."""
+KEPT = 16_000  # bytes of the output of a process, its last, that are kept
+PATIENCE = 30.0  # seconds that a process has for its report once it is asked to end
+AT_ONCE = 1.0  # seconds that it has where nobody waits for the report
+EVERY = 1.0  # seconds between two notifications of progress
+_HERE = str(Path(__file__).resolve().parents[3])  # the folder that breakscan lies in
 _START = (
     # The working directory is not searched: a folder named breakscan there would be run.
     "import signal, sys; del sys.path[0]; {path} in sys.path or sys.path.append({path}); "

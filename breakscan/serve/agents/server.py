@@ -1,7 +1,5 @@
 """The server of the Model Context Protocol: each tool runs the command of its name, and answers with its JSON."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -36,13 +34,10 @@ _INSTRUCTIONS = (
     "a patch). What cannot be run: check (static), fix (a diff). Then run the project's tests. Where an answer has "
     "more, ask again with offset, and with last instead of a program. Paths are relative to the root."
 )
-STATIC_SECONDS = 600.0
-"""The time limit of the tools that run no program."""
-TUNED = 0.8
-"""The part of the time limit of ``tune`` that it is given: a proof that has begun is ended."""
+STATIC_SECONDS = 600.0  # the time limit of the tools that run no program
+TUNED = 0.8  # the part of the time limit of ``tune`` that it is given: a proof that has begun is ended
 _MOST_LINES = 15
-_OWN = "breakscan: "
-"""The start of breakscan's own lines."""
+_OWN = "breakscan: "  # the start of breakscan's own lines
 
 
 def _listed(value: Any) -> Any:
@@ -95,8 +90,7 @@ RuleName = Annotated[
     ),
 ]
 _Context = Context[Any, Any]
-ENTRIES = 20
-"""Entries of an answer, where the call does not say how many."""
+ENTRIES = 20  # entries of an answer, where the call does not say how many
 
 
 def serve(root: Path, seconds: float, with_runs: bool) -> None:
@@ -104,7 +98,7 @@ def serve(root: Path, seconds: float, with_runs: bool) -> None:
     make_server(RootFolder(root), seconds, with_runs).run("stdio")
 
 
-def make_server(root: RootFolder, seconds: float, with_runs: bool) -> MCPServer[Any]:
+def make_server(root: "RootFolder", seconds: float, with_runs: bool) -> MCPServer[Any]:
     tools = Tools(root, seconds)
     listed = [
         _tool(tools.check),
@@ -140,7 +134,7 @@ def _tool(call: Callable[..., Any], *, runs_code: bool = False, writes: bool = F
 class Tools:
     """The tools of one server.  Programs run one at a time; ``seconds`` is their time limit."""
 
-    def __init__(self, root: RootFolder, seconds: float) -> None:
+    def __init__(self, root: "RootFolder", seconds: float) -> None:
         self._root = root
         self._seconds = seconds
         self._running = anyio.Lock()
@@ -364,8 +358,7 @@ def _last_lines(output: str) -> str:
     return "\n".join(lines[-_MOST_LINES:])
 
 
-_PLAIN = re.compile(r"[\w./\x20-]*\w")
-"""Names without special characters of .gitignore patterns and of lists with commas."""
+_PLAIN = re.compile(r"[\w./\x20-]*\w")  # names without special characters of .gitignore patterns and lists with commas
 
 
 class RootFolder:
@@ -375,8 +368,7 @@ class RootFolder:
         self.folder = os.path.realpath(folder)
 
     def existing(self, path: str) -> str:
-        """Return the path of a file or folder relative to the root, with links resolved.  Raises ToolFailure if it is
-        elsewhere, or neither a file nor a folder."""
+        """Return the path of a file or folder from the root, with links resolved.  Raises ToolFailure for all else."""
         if "\0" in path:
             raise ToolFailure("a path has no NUL character: name a file or folder below the root")
         try:
@@ -404,8 +396,7 @@ class RootFolder:
         return relative
 
     def links_out(self, paths: Sequence[str]) -> list[str]:
-        """Return patterns that exclude the links below some paths that lead out of the root.  Raises ToolFailure for a
-        link that no pattern can name."""
+        """Return patterns that exclude links below some paths out of the root.  Raises ToolFailure where none can."""
         found = [link for path in paths for link in self._links(os.path.join(self.folder, path))]
         for link in found:
             if not _PLAIN.fullmatch(link):

@@ -1,7 +1,5 @@
 """Checks the texts of open files, as they are in the editor."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,8 +17,7 @@ from breakscan.source.files import is_excluded, is_settings_file
 
 @dataclass(frozen=True, slots=True)
 class CheckedText:
-    """The result for a text.  The compiler reaches it from ``roots``; ``depends`` are the files that the result depends
-    on."""
+    """The result for a text, which the compiler reaches from ``roots``; ``depends`` are the files that it rests on."""
 
     path: Path
     text: str
@@ -40,10 +37,8 @@ class RewrittenText:
 
 
 class TextChecker:
-    """Checks one text after the other, and keeps its results on the files that they import.
-
-    All methods raise ConfigError and RuleError for a wrong configuration.
-    """
+    """Checks one text after the other, and keeps its results on the files that they import.  All methods raise
+    ConfigError and RuleError for a wrong configuration."""
 
     def __init__(self) -> None:
         self._settings = NearestSettings()
@@ -54,8 +49,7 @@ class TextChecker:
         """Rewrites of the last text: editors ask again whenever the cursor moves."""
 
     def refresh(self, paths: Collection[Path]) -> frozenset[str] | None:
-        """Note that files on disk may have changed, come or gone.  Return them; None if settings are among them, since
-        then everything may be different."""
+        """Note that files on disk may have changed, come or gone.  Return them; None if settings are among them."""
         self._rewritten.clear()
         self._release_studies()
         if not any(map(is_settings_file, paths)):
@@ -67,10 +61,8 @@ class TextChecker:
         return None
 
     def check(self, path: Path, text: str, reached_from: Sequence[Path] = ()) -> CheckedText:
-        """Checks a text in place of that of a file at an absolute path.
-
-        ``reached_from`` are other files that compile code of this one.  Excluded files have no findings.
-        """
+        """Checks a text in place of that of a file at an absolute path.  ``reached_from`` are other files that compile
+        code of this one.  Excluded files have no findings."""
         if is_excluded(str(path), self._settings):
             return CheckedText(path, text, (), (), (), frozenset())
         others = tuple(root for root in reached_from if root != path and root.is_file())

@@ -1,7 +1,5 @@
 """Open files of the editor: their text, and findings and edits at its lines."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import tokenize
@@ -58,7 +56,6 @@ _SEVERITIES = {
 
 
 def diagnostics_of(opened: OpenText, checked: CheckedText, library: Library) -> list[types.Diagnostic]:
-    """Return the diagnostics of an open file."""
     findings = [
         types.Diagnostic(
             opened.range_of(finding.site),

@@ -1,7 +1,4 @@
-"""The language server, by pygls: the session with one editor, its open files, their findings, and what other files
-compile."""
-
-from __future__ import annotations
+"""The language server, by pygls: the session with one editor, its open files, their findings, what others compile."""
 
 import asyncio
 import os
@@ -25,11 +22,8 @@ from breakscan.serve.editor.workspace_scan import Roots, ScanProcess
 from breakscan.source.module import with_plain_line_ends
 
 T = TypeVar("T")
-
-_PAUSE = 0.1
-"""Seconds without a keystroke before a text is checked."""
-_GATHER = 0.2
-"""Seconds in which changes of files are gathered: a checkout changes hundreds."""
+_PAUSE = 0.1  # seconds without a keystroke before a text is checked
+_GATHER = 0.2  # seconds in which changes of files are gathered: a checkout changes hundreds
 
 
 class BreakscanServer(LanguageServer):
@@ -40,12 +34,10 @@ class BreakscanServer(LanguageServer):
         self.checked: dict[str, tuple[OpenText, CheckedText]] = {}
         self.checker = TextChecker()
         self._roots: Roots = {}
-        self._thread = ThreadPoolExecutor(1)
-        """Where everything is checked: what the checker keeps is not safe for several."""
+        self._thread = ThreadPoolExecutor(1)  # checks everything: what the checker keeps is not safe for several
         self._waiting: dict[str, asyncio.Task[None]] = {}
         self._process = ScanProcess()
-        self._is_stale = False
-        """True if files may have changed since the last scan began."""
+        self._is_stale = False  # true if files may have changed since the last scan began
         self._scan: asyncio.Task[None] | None = None
         self._problem = ""
 
@@ -155,7 +147,6 @@ WATCHED = ("**/*.py", "**/*.ipynb", "**/*.toml", "**/.gitignore", "**/BRK*.md")
 
 
 def make_server() -> BreakscanServer:
-    """Return a server with all its features."""
     server = BreakscanServer()
 
     @server.feature(types.INITIALIZED)

@@ -1,7 +1,4 @@
-"""The files of a workspace from which the compiler reaches findings in others, found in a separate process, so that no
-keystroke waits for it."""
-
-from __future__ import annotations
+"""The files of a workspace from which the compiler reaches others, found in a separate process: no keystroke waits."""
 
 import asyncio
 import multiprocessing
@@ -18,15 +15,12 @@ from breakscan.check.pipeline.check import check_paths
 from breakscan.rulebook.config import NearestSettings
 from breakscan.source.files import discover
 
-Roots = dict[Path, tuple[Path, ...]]
-"""For each file with findings the other files whose checks report all of them."""
+Roots = dict[Path, tuple[Path, ...]]  # for each file with findings the others whose checks report all
 
 
 def compiled_from(folders: Sequence[Path]) -> Roots:
-    """Check all files of some folders.  The cache has the results of those for which nothing changed since.
-
-    Raises ConfigError and RuleError for a wrong configuration.
-    """
+    """Check all files of some folders.  The cache has the results of those for which nothing changed since.  Raises
+    ConfigError and RuleError for a wrong configuration."""
     settings = NearestSettings()
     found = check_paths(discover(folders, settings).files, settings, jobs=1).roots
     return {Path(os.path.abspath(path)): tuple(map(Path, roots)) for path, roots in found.items()}
@@ -49,7 +43,6 @@ class ScanProcess:
             raise
 
     def end(self) -> None:
-        """Ends the process at once."""
         if self._pool is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)
             for process in multiprocessing.active_children():

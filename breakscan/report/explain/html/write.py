@@ -7,8 +7,6 @@ Its data are the explanation as the JSON report has it, sentences of the termina
 much of is kept short: a ``Site`` is ``[path, line, column, end_line, end_column]``, a ``Caller`` ``[path, line,
 function, origin]``, a ``GuardLine`` ``[kind, text, site]``; paths are numbers into ``paths``."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import html
@@ -39,13 +37,10 @@ from breakscan.report.explain.summary import headline, outcome_line, time_senten
 from breakscan.report.printable import visible
 from breakscan.source.source_files import SourceFiles
 
-MOST_CHARACTERS = 5_000_000
-"""Of source, in all of a report."""
+MOST_CHARACTERS = 5_000_000  # of source, in all of a report
 LONGEST_WHOLE = 600_000
-AROUND = 4
-"""Lines kept before and after each mentioned line, if a file is not kept whole."""
-Segment = tuple[int, str]
-"""Consecutive lines: the number of the first, and their text."""
+AROUND = 4  # lines kept before and after each mentioned line, if a file is not kept whole
+Segment = tuple[int, str]  # consecutive lines: the number of the first, and their text
 
 
 class SourceStore:
@@ -53,8 +48,7 @@ class SourceStore:
 
     def __init__(self, files: SourceFiles) -> None:
         self._files = files
-        self.numbers: dict[str, int] = {}
-        """The number of each path, in order."""
+        self.numbers: dict[str, int] = {}  # the number of each path, in order
         self._lines: dict[str, set[int]] = {}
         self._marked: set[str] = set()
 
@@ -101,12 +95,9 @@ def _excerpts(lines: list[str], wanted: Iterable[int]) -> Iterator[Segment]:
         yield first, "\n".join(lines[first - 1 : first + len(rest)])
 
 
-MOST_CODE = 4_000_000
-"""Characters of generated code in all of a report."""
-MOST_GUARDS = 2_000_000
-"""Characters of guards in all of a report."""
-LONGEST = 20_000
-"""Characters of one text that is not code."""
+MOST_CODE = 4_000_000  # characters of generated code in all of a report
+MOST_GUARDS = 2_000_000  # characters of guards in all of a report
+LONGEST = 20_000  # characters of one text that is not code
 _TABS = {
     ProblemKind.BREAK: "breaks",
     ProblemKind.FAILURE: "frames",
@@ -116,12 +107,8 @@ _TABS = {
     ProblemKind.RECOMPILES: "recompiles",
 }
 """The tab that shows a kind of problem."""
-_FIRST = (
-    "breaks", "frames", "recompiles", "exports", "export_problems", "around", "graphs",
-    "compiles",
-)  # fmt: skip
-_ABSENT = ("traced", "export_rules")
-"""Fields of an explanation that the page does not show as they are."""
+_FIRST = "breaks frames recompiles exports export_problems around graphs compiles".split()
+_ABSENT = ("traced", "export_rules")  # fields of an explanation that the page does not show as they are
 
 
 def island(explanation: Explanation, files: SourceFiles) -> dict[str, Any]:
@@ -189,16 +176,6 @@ class _PagePlain(Plain):
     def _number(self, site: Site, *, marked: bool = False) -> int:
         return self.sources.number(site.path, site.line, site.end_line, marked)
 
-    def _site(self, site: Site) -> list[int]:
-        return [self._number(site), site.line, site.column, site.end_line, site.end_column]
-
-    def _caller(self, caller: Caller) -> list[Any]:
-        number = self.sources.number(caller.path, caller.line, caller.line)
-        return [number, caller.line, caller.function, caller.origin.value]
-
-    def _guard(self, guard: GuardLine) -> list[Any]:
-        return [guard.kind, self(guard.text), self(guard.site)]
-
     def _with_room_for_guards(self, frame: CompiledFrame) -> CompiledFrame:
         """The compilation without the guards for which there is no room; their number stays."""
         guards = []
@@ -218,9 +195,14 @@ class _PagePlain(Plain):
         return self({one.name: getattr(generated, one.name) for one in fields(generated)}) | {"code": code}
 
     special: ClassVar[Mapping[type, Callable[[Any, Any], Any]]] = {
-        Site: _site,
-        Caller: _caller,
-        GuardLine: _guard,
+        Site: lambda self, at: [self._number(at), at.line, at.column, at.end_line, at.end_column],
+        Caller: lambda self, at: [
+            self.sources.number(at.path, at.line, at.line),
+            at.line,
+            at.function,
+            at.origin.value,
+        ],
+        GuardLine: lambda self, guard: [guard.kind, self(guard.text), self(guard.site)],
         Generated: _generated,
     }
 
@@ -241,8 +223,7 @@ def _program(argv: Sequence[str]) -> str:
     return " ".join(argv[:2]) if argv[0] in ("-m", "-c") else argv[0]
 
 
-MOST_ROWS = 300
-"""Of each table: enough for a reader without scripts, and soon parsed for the others."""
+MOST_ROWS = 300  # of each table: enough for a reader without scripts, and soon parsed for the others
 
 
 def _table(section: Section) -> str:
