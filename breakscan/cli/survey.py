@@ -86,10 +86,12 @@ def report(
 ) -> None:
     """Report the last survey in STORE, also while it runs."""
     from breakscan.survey.overview import overview
-    from breakscan.survey.store import Store
+    from breakscan.survey.store import Store, store_faults
 
-    with Store(store, must_exist=True) as opened, report_stream(output) as stream:
-        SURVEY.write(format_, overview(opened.surveyed(opened.latest())), stream)
+    with Store(store, must_exist=True) as opened, store_faults(store):
+        found = overview(opened.surveyed(opened.latest()))
+    with report_stream(output) as stream:
+        SURVEY.write(format_, found, stream)
 
 
 @survey.command(short_help="Show what has changed from one survey to another.")
@@ -109,8 +111,10 @@ def diff(
     no longer runs, breaks at more places, runs more functions eager or recompiles more often.
     """
     from breakscan.survey.overview import compared
+    from breakscan.survey.store import store_faults
 
-    found = compared(_units_of(before), _units_of(after))
+    with store_faults(f"{before} or {after}"):
+        found = compared(_units_of(before), _units_of(after))
     with report_stream(output) as stream:
         SURVEY_DIFF.write(format_, found, stream)
     ctx.exit(1 if any(change.is_regression for change in found.changes) else 0)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from textwrap import shorten
 from types import TracebackType
 
 from breakscan.model.words import InputError
@@ -44,7 +45,7 @@ class Store:
         self.path = path
         if must_exist and not path.is_file():
             raise StoreError(f"there is no {path}: breakscan survey run makes it")
-        with self._faults():
+        with store_faults(self.path):
             uri = f"{path.absolute().as_uri()}?mode={'rw' if must_exist else 'rwc'}"
             self._db = sqlite3.connect(uri, timeout=_PATIENCE, isolation_level=None, uri=True)
             try:
@@ -107,13 +108,13 @@ class Store:
         return number
 
     def end(self, number: int) -> None:
-        with self._faults():
+        with store_faults(self.path):
             self._db.execute("UPDATE surveys SET ended = ? WHERE id = ?", (time.time(), number))
 
     def endings(self, number: int) -> dict[str, dict[str, StageResult]]:
         """Return the results of a survey, by key and stage, without their facts."""
         found: dict[str, dict[str, StageResult]] = {}
-        with self._faults():
+        with store_faults(self.path):
             for key, *ended in self._db.execute(
                 "SELECT r.key, stage, status, seconds, peak FROM survey_units s JOIN results r ON r.key = s.key "
                 "WHERE s.survey = ?",
@@ -124,7 +125,7 @@ class Store:
 
     def results(self, key: str) -> dict[str, StageResult]:
         query = "SELECT stage, status, seconds, peak, facts, said, host FROM results WHERE key = ?"
-        with self._faults():
+        with store_faults(self.path):
             rows = self._db.execute(query, (key,)).fetchall()
             return {
                 stage: StageResult(stage, status, seconds, peak, json.loads(facts), said, host)
@@ -139,7 +140,7 @@ class Store:
             self._db.execute("INSERT OR REPLACE INTO results VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
 
     def latest(self) -> int:
-        with self._faults():
+        with store_faults(self.path):
             row = self._db.execute("SELECT max(id) FROM surveys").fetchone()
         if row[0] is None:
             raise _no_survey(self.path)
@@ -156,7 +157,7 @@ class Store:
             "SELECT s.key, u.unit, e.python, e.packages FROM survey_units s JOIN units u ON u.key = s.key "
             "JOIN environments e ON e.id = u.environment WHERE s.survey = ?"
         )
-        with self._faults():
+        with store_faults(self.path):
             for key, unit, python, packages in self._db.execute(query, (number,)).fetchall():
                 data = json.loads(unit)
                 read = Unit(**{**data, "command": tuple(data["command"])})
@@ -164,7 +165,7 @@ class Store:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        with self._faults():
+        with store_faults(self.path):
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 yield
@@ -174,12 +175,15 @@ class Store:
                     self._db.execute("ROLLBACK")
                 raise
 
-    @contextmanager
-    def _faults(self) -> Iterator[None]:
-        try:
-            yield
-        except (sqlite3.Error, ValueError, TypeError, KeyError) as error:
-            raise StoreError(f"{self.path} cannot be used as the store of a survey: {error}") from error
+
+@contextmanager
+def store_faults(place: object) -> Iterator[None]:
+    """Names the store in the errors of whoever reads it: one that is damaged can hold anything."""
+    try:
+        yield
+    except (sqlite3.Error, ValueError, TypeError, LookupError, AttributeError, OverflowError) as error:
+        problem = f"{type(error).__name__}: {error}" if isinstance(error, LookupError | AttributeError) else str(error)
+        raise StoreError(f"{place} cannot be used as the store of a survey: {shorten(problem, 200)}") from error
 
 
 def _no_survey(path: Path) -> StoreError:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from breakscan.__main__ import main
 from breakscan.survey.manifest import Environment, PlannedUnit, StageResult, Unit
 from breakscan.survey.store import Store, StoreError
 
@@ -46,6 +47,21 @@ def test_a_reader_sees_what_is_there_while_another_writes(tmp_path: Path) -> Non
             assert [len(one.results) for one in reader.surveyed(number)] == [0, 0]
             writer.put(ONE.key, RESULT)
             assert [len(one.results) for one in reader.surveyed(number)] == [1, 0]
+
+
+@pytest.mark.parametrize("facts", ["{", "[1]", '{"breaks": 3}', '{"breaks": [], "eager": [{}], "recompiles": []}'])
+def test_damaged_results_are_named(tmp_path: Path, facts: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with Store(tmp_path / "s.db") as store:
+        store.begin([ONE], ["explain"])
+        store.put(ONE.key, RESULT)
+    damaged = sqlite3.connect(tmp_path / "s.db")
+    damaged.execute("UPDATE results SET facts = ?, status = 'ok'", (facts,))
+    damaged.commit()
+    damaged.close()
+    store_path = str(tmp_path / "s.db")
+    assert main(["survey", "report", store_path]) == 2
+    assert "s.db cannot be used as the store of a survey: " in capsys.readouterr().err
+    assert main(["survey", "diff", store_path, store_path]) == 2
 
 
 def test_other_files_are_refused(tmp_path: Path) -> None:
