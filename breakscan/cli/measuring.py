@@ -1,5 +1,6 @@
 """The options and the progress that ``verify``, ``bench`` and ``tune`` share."""
 
+import errno
 import os
 import sys
 from collections.abc import Callable
@@ -59,6 +60,10 @@ def measured_report(measure: Callable[[], Report], formats: Formats[Report], nam
     except (WorkerError, NothingToMeasure) as error:
         say("")
         raise click.ClickException(str(error)) from error
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        raise click.ClickException("no space left for temporary files: name another folder in TMPDIR") from error
     say("")
     with report_stream(output) as stream:
         formats.write(name, report, stream)
