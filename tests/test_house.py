@@ -24,20 +24,20 @@ class Room(NamedTuple):
 
 STATIC = "model source rulebook"
 ROOMS = {
-    "model": Room("", 1249, 9),
+    "model": Room("", 1157, 9),
     "source": Room("model", 1789, 14),
     "rulebook": Room("model source", 2476, 12),
     "check": Room(STATIC, 11029, 40),
     "fix": Room(f"{STATIC} check", 6989, 36),
-    "recording": Room(STATIC, 8216, 30),
-    "explanation": Room(f"{STATIC} check recording", 6029, 21),
-    "survey": Room(f"{STATIC} check recording explanation", 1657, 8),
-    "prove": Room(f"{STATIC} check fix recording explanation", 11030, 32),
-    "report": Room(f"{STATIC} check fix recording explanation survey prove", 5561, 32),
-    "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 1250, 10),
-    "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 3058, 27),
+    "recording": Room(STATIC, 7905, 30),
+    "explanation": Room(f"{STATIC} check recording", 5847, 20),
+    "survey": Room(f"{STATIC} check recording explanation", 1600, 7),
+    "prove": Room(f"{STATIC} check fix recording explanation", 11320, 32),
+    "report": Room(f"{STATIC} check fix recording explanation survey prove", 5297, 32),
+    "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 1200, 10),
+    "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 2921, 27),
     # api.py, notebook.py, pytest_plugin.py, __main__.py
-    "": Room(f"{STATIC} check fix recording explanation survey prove report serve cli", 805, 5),
+    "": Room(f"{STATIC} check fix recording explanation survey prove report serve cli", 776, 5),
 }
 INSIDE = {
     "check": ("project", "interpreter", "compile_uses", "pipeline"),
