@@ -266,7 +266,7 @@ class WholeProgram:
         return kept, {path.replace(WRAPPER, "") for path in floats}
 
     def _export(self, export: Any, module: Any, args: Any, kwargs: Any = None, *others: Any, **options: Any) -> Any:
-        """What is exported, and its results for the example; without the compiler, the module in place of it."""
+        """Export the module, and keep its results for the example; without the compiler, the module in place of it."""
         from torch.utils._pytree import tree_leaves
 
         its = SimpleNamespace(module=lambda: module)

@@ -739,7 +739,7 @@ def _without_exit(file: UserFile, line: int) -> Edit | None:
 
 
 def _of_constants(program: TunedProgram) -> Iterator[ProgramChange]:
-    """What asks a file, the system or a context, as a constant of compiled code: the function, or the call alone."""
+    """A constant of compiled code in place of a question to a file, the system or a context."""
     for site in program.explanation.breaks:
         file = program.file(site.site.path) if site.rule is not None and site.rule.id in _UNTRACED else None
         function = file.functions.get(site.function or "") if file is not None else None

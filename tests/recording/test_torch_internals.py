@@ -56,6 +56,7 @@ NAMES = sorted({*OTHERS, *(name for hook in HOOKS for name in (*hook.wraps, *hoo
 DOCUMENTED = {
     "torch._dynamo",
     "torch._dynamo.config",
+    "torch._check",
     "torch._dynamo.disable",
     "torch._functorch.config",
     "torch._dynamo.reset",
