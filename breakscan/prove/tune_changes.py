@@ -15,7 +15,7 @@ from breakscan.explanation.compilations import CompileTarget
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.frames import FrameStatus
 from breakscan.fix.result import in_one_line
-from breakscan.fix.rewrites.where import BOTH_COMPUTED
+from breakscan.fix.rewrites.where import A_NEW_TENSOR, BOTH_COMPUTED
 from breakscan.fix.support import matchers as m
 from breakscan.fix.support.build import copied, operand_of_and
 from breakscan.fix.support.context import Edit, Replacement
@@ -273,7 +273,8 @@ def _of_branches(program: TunedProgram) -> Iterator[ProgramChange]:
             continue
         test = file.code(branch.test)
         number = [file.code(one.test) for one in branches[: branches.index(branch)]].count(test)
-        edits: list[tuple[str, str, Callable[..., Edit | None]]] = [("torch.where", BOTH_COMPUTED.text, _chosen)]
+        both = f"{BOTH_COMPUTED.text}; {A_NEW_TENSOR.text}"
+        edits: list[tuple[str, str, Callable[..., Edit | None]]] = [("torch.where", both, _chosen)]
         if is_export or problem.verdict is Verdict.RAISES:
             for holds, words in ((True, "true"), (False, "false")):
                 assumes = in_one_line(f"`{test}` is {words} in every call")
