@@ -901,12 +901,12 @@ def _in_mode(program: TunedProgram, mode: str) -> ProgramChange:
 
 SOLVING: tuple[Changes, ...] = (
     _of_remedies,
-    _of_branches,
     _of_loops,
     _of_plain_calls,
     _of_callers,
     _of_decorators,
     _of_steps,
+    _of_branches,
     _of_enabled,
     _of_disabled,
     _of_clocks,

@@ -479,6 +479,20 @@ for n in range(4):
 """
 
 
+CHOSEN = """\
+@torch.compile(backend="eager")
+def f(x, parts):
+    y = x + 1
+    if y.sum() > 0:
+        parts.append(y * 2)
+    else:
+        parts.append(y / 2)
+    return parts[0] + 1
+
+f(torch.ones(3), [])
+"""
+
+
 @pytest.mark.parametrize(
     ("program", "name", "before", "after"),
     [
@@ -504,6 +518,7 @@ for n in range(4):
         (STEP, "compile optimizer.step, and not step", Counts(2, 0, 0, 2), Counts(1, 0, 0, 1)),
         (PIPELINE, "compile the modules, and not Pipeline.run", Counts(1, 0, 0, 1), Counts(0, 0, 0, 1)),
         (TIMED, "no time taken by compiled Timer.__enter__", Counts(1, 0, 1, 0), Counts(0, 0, 0, 1)),
+        (CHOSEN, "at `y.sum() > 0`, torch.where", Counts(1, 0, 0, 2), Counts(0, 0, 0, 1)),
         (FOREIGN, "capture_scalar_outputs = True", Counts(4, 0, 0, 3), Counts(3, 0, 0, 2)),
         (HOOKED, "allow_unspec_int_on_nn_module = True", Counts(0, 3, 0, 4), Counts(0, 1, 0, 2)),
         (ASKED, "no early return in compiled f", Counts(4, 0, 0, 4), Counts(2, 0, 0, 2)),
