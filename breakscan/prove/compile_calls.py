@@ -140,7 +140,7 @@ class UserFile(FileTree):
         """The code for an object of a module; of torch, by the name under which the file imports it."""
         package = dotted.partition(".")[0]
         alias = next((name for name, its in self._top_imports if its == package), None)
-        if alias is None:
+        if alias is None and package not in self.needs:
             self.needs.append(package)
         return f"{alias or package}{dotted[len(package) :]}"
 
@@ -372,6 +372,6 @@ def edited(text: str, edit: TextEdit) -> str | None:
             return None
         new = applied(file, [made], file.needs)
         compile(new, "<edited>", "exec", dont_inherit=True)
-    except (ValueError, SyntaxError, cst.CSTValidationError):
+    except (ValueError, SyntaxError, cst.CSTValidationError, cst.ParserSyntaxError):
         return None
     return new if new != text else None

@@ -230,6 +230,8 @@ class _Tune:
                 self.chosen, self.result = self.best, self._result(self.best)
         except OutOfTime:
             # Only the program as it is was running.
+            if error:
+                raise WorkerError(f"the program fails: {error}; nothing could be tried: {NO_TIME}") from None
             self.notes.append(f"nothing could be tried: {NO_TIME}")
         return self._tuning(interrupted)
 
@@ -800,7 +802,9 @@ class _Tune:
                 else "were compared only in runs in which Inductor compiles nothing"
             )
             held.append(f"results {where}")
-        if made.edits and Evidence.CALLS not in compared:
+        # Without the compiler, the whole run of a program that fails was compared, too.
+        unproved = [one for one in made.edits if one.difference or not self.look.about.error]
+        if unproved and Evidence.CALLS not in compared:
             held.append("the edits were not proved by the compiled calls")
         assumes = [line for one in made.changes for line in one.assumes]
         if assumes and Evidence.RUN not in compared:

@@ -290,7 +290,9 @@ def _branches(file: UserFile) -> list[cst.If | cst.IfExp]:
 
 def _at_branch(file: UserFile, test: str, number: int, edit: Callable[..., Edit | None]) -> Edit | None:
     same = [one for one in _branches(file) if file.code(one.test) == test]
-    return edit(file, same[number]) if number < len(same) else None
+    # Nothing stands before an `elif`.
+    fits = number < len(same) and not isinstance(file.parents[same[number]], cst.If)
+    return edit(file, same[number]) if fits else None
 
 
 def _chosen(file: UserFile, branch: cst.If | cst.IfExp) -> Edit | None:
@@ -303,7 +305,7 @@ def _chosen(file: UserFile, branch: cst.If | cst.IfExp) -> Edit | None:
     if isinstance(branch, cst.IfExp):
         return Edit({branch: choice(branch.body, branch.orelse)})
     other = branch.orelse.body if isinstance(branch.orelse, cst.Else) else None
-    if other is None or len(branch.body.body) != len(other.body):
+    if other is None or not isinstance(branch.body, cst.IndentedBlock) or len(branch.body.body) != len(other.body):
         return None
     made = list[cst.CSTNode]()
     for one, its in zip(branch.body.body, other.body, strict=True):
@@ -320,7 +322,8 @@ def _value_of(line: cst.CSTNode, other: cst.CSTNode) -> cst.BaseExpression | Non
     """The value of an assignment or a return; of a call, the argument that is not that of another one."""
     small = line.body[0] if isinstance(line, cst.SimpleStatementLine) else None
     if not isinstance(small, cst.Expr) or not isinstance(small.value, cst.Call):
-        return getattr(small, "value", None)
+        value = getattr(small, "value", None)
+        return None if isinstance(value, cst.Tuple) else value
     others = findall(other, m.Arg())
     return next((one.value for one in small.value.args if not any(one.deep_equals(its) for its in others)), None)
 
@@ -337,8 +340,6 @@ def _checked(file: UserFile, branch: cst.If | cst.IfExp, holds: bool) -> Edit | 
         small = file.small_statement(file.parents[branch])
         changed = small.deep_replace(branch.test, expression) if small is not None else None
         return file.split(small, new, changed) if small is not None else None  # type: ignore[arg-type]
-    if isinstance(file.parents[branch], cst.If):
-        return None
     first = new[0].with_changes(leading_lines=branch.leading_lines)
     return Edit({branch: [first, *new[1:], branch.with_changes(test=expression, leading_lines=[])]})
 
