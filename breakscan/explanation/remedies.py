@@ -262,8 +262,8 @@ def _own_remedies(group: Sequence[Recompile], changes: Sequence[ValueChange]) ->
         return limit_remedies(first, shared) if shared and is_past else (remedy("once"),)
     if first.unrolled is not None and shared is not None:
         return (remedy("loop-outside", at=place(first.unrolled)),)
-    is_rate = _LEARNING_RATE.search(change.subject) is not None
-    if change.kind is ChangeKind.NUMBER and first.hit_limit and change.holder is Holder.ATTRIBUTE and not is_rate:
+    has_own = any(one.search(change.subject) for one in (_LEARNING_RATE, _MOMENTUM))
+    if change.kind is ChangeKind.NUMBER and first.hit_limit and change.holder is Holder.ATTRIBUTE and not has_own:
         return (remedy("counted-outside", **_facts(first, change)),)
     name = _name(first, changes, once=len(group) == 1)
     if name == "apart":

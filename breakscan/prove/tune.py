@@ -71,6 +71,8 @@ FOR_EAGER = 1.2
 """The ratio from which on it is better not to compile at all: more steps would make up for a smaller one."""
 NOTHING_COMPILED = "nothing is compiled with it"
 LEFT_EAGER = "it leaves compiled code eager, and is not clearly faster"
+MOST_HIDDEN = 3
+"""The changes, each of which leaves as many problems, after which no others are looked for."""
 SAME = 0.1
 """The times of the tolerance of an operation that values may be apart which the same operations compute."""
 FAR = 500.0
@@ -356,31 +358,38 @@ class _Tune:
     def _with_fewer_problems(self, useless: set[str]) -> list[_Made]:
         """The programs with fewer problems, those with the fewest first.  Runs in which Inductor compiles nothing take
         seconds.  Each change is tried on top of the best so far, and then those of its own problems."""
-        best, found = _Made(self.plain), list[_Made]()
+        best = over = _Made(self.plain)
+        found, refused = list[_Made](), frozenset(useless)
         helpful: dict[str, ProgramChange] = {}
-        while any(best.problems):
+        while any(over.problems):
             fewer: list[_Made] = []
             several: list[ProgramChange] = []
-            options = self._options(best, useless, helpful)
+            onward: _Made | None = None
+            options = self._options(over, useless, helpful)
             self.of = self.number + len(options)
             for edits, changes in options:
-                made = self._screened(best, edits, changes)
-                if made is not None and self._has_fewer(made, best):
+                made = self._screened(over, edits, changes)
+                if made is not None and self._has_fewer(made, over):
                     fewer.append(made)
                     helpful |= {one.name: one for one in changes}
                     if not (self._compiles_less(made) or any(made.problems)):
                         break
                     continue
                 useless |= {one.name for one in changes} | {one.label for one in edits[: len(edits) == 1]}
-                if made is not None and made.kind in _SEVERAL and made.problems == best.problems:
+                if made is not None and made.kind in _SEVERAL and made.problems == over.problems:
                     several += changes
+                onward = made if onward is None and made is not None and self._moves_on(made, over) else onward
             # A version that is compiled anew may have several causes.
-            if not fewer and len(several) > 1 and (made := self._screened(best, (), several)) is not None:
-                fewer = [made] if self._has_fewer(made, best) else []
+            if not fewer and len(several) > 1 and (made := self._screened(over, (), several)) is not None:
+                fewer = [made] if self._has_fewer(made, over) else []
+            if not fewer and onward is not None and len(onward) <= MOST_HIDDEN:
+                over, useless = onward, {*refused}
+                continue
             if not fewer:
                 break
             found += fewer
-            was, best = best, min(fewer, key=self._order)
+            was, best = over, min(fewer, key=self._order)
+            over = best
             for made in (one for one in fewer if one is not best):
                 names = tuple(one for one in made.names if one not in was.names)
                 self._add(names, made.kind, TrialVerdict.NO_GAIN, "another change leaves fewer problems")
@@ -391,6 +400,20 @@ class _Tune:
             if made is not None and self._order(made) <= self._order(best):
                 found, best = [made, *found], made
         return sorted(found, key=self._order)
+
+    def _moves_on(self, made: _Made, over: _Made) -> bool:
+        """Return True if as many problems are left, but others: the first break of a loop hides those behind it."""
+        if made.kind is RemedyKind.REGION or made.problems != over.problems:
+            return False
+        sites, were = (
+            {
+                (at.path, at.line)
+                for problem in one.run.explanation.problems
+                for at in [self._in_file(problem.site, one)]
+            }
+            for one in (made, over)
+        )
+        return not (sites <= were or were <= sites)
 
     def _order(self, made: _Made) -> tuple[bool, tuple[int, int, int]]:
         """The order of programs: those with fewer problems first, but last what only leaves their code eager."""

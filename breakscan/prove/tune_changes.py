@@ -718,15 +718,15 @@ def _untimed(file: UserFile, line: int) -> Edit | None:
 
 
 def _of_exits(program: TunedProgram) -> Iterator[ProgramChange]:
-    """Returns that the test of a tensor decides, left to eager code: what follows may give the same with more work."""
+    """Early exits that a tensor decides, left to eager code: what follows may do the same with more work."""
     tests: dict[str, dict[tuple[str, int], None]] = {}
     for site in program.explanation.breaks:
         if site.rule is not None and site.rule.id.startswith(_TESTS) and site.function:
             tests.setdefault(site.function, {})[os.path.abspath(site.site.path), site.site.line] = None
     for names in (*([list(tests)] if len(tests) > 1 else []), *([name] for name in tests)):
         write = writer(*((path, partial(_without_exit, line=line)) for name in names for path, line in tests[name]))
-        what = f"no early return in compiled {' and '.join(names)}"
-        yield ProgramChange(RemedyKind.CONSTRUCT, what, write, ("what follows gives what the return gives",))
+        what = f"no early exit in compiled {' and '.join(names)}"
+        yield ProgramChange(RemedyKind.CONSTRUCT, what, write, ("what follows an exit gives what the exit gives",))
 
 
 def _without_exit(file: UserFile, line: int) -> Edit | None:
@@ -734,7 +734,7 @@ def _without_exit(file: UserFile, line: int) -> Edit | None:
     for node in walk(file.module):
         if isinstance(node, cst.If) and file.span(node.test)[0] <= line <= file.span(node.test)[2]:
             last = node.body.body[-1:] if node.orelse is None else ()
-            if any(isinstance(small, cst.Return) for one in last for small in getattr(one, "body", ())):
+            if any(isinstance(small, cst.Return | cst.Continue) for one in last for small in getattr(one, "body", ())):
                 test = cst.parse_expression(f"not {file.named('torch.compiler.is_compiling')}()")
                 return Edit({node.test: cst.BooleanOperation(test, cst.And(), operand_of_and(node.test))})
     return None

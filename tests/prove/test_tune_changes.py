@@ -463,6 +463,20 @@ def f(x, mask):
 for n in range(2):
     f(torch.rand(3), torch.arange(3) > 3)
 """
+EXITS = """\
+@torch.compile(backend="eager")
+def f(rows):
+    total = 0.0
+    for row in rows:
+        if not (row > 0).any():
+            total = total + 0.0
+            continue
+        total = total + row.clamp(min=0.0).sum()
+    return total
+
+for _ in range(2):
+    f(torch.rand(3, 4) - 0.5)
+"""
 HOOKED = """\
 class Counter:
     def __init__(self):
@@ -521,7 +535,8 @@ f(torch.ones(3), [])
         (CHOSEN, "at `y.sum() > 0`, torch.where", Counts(1, 0, 0, 2), Counts(0, 0, 0, 1)),
         (FOREIGN, "capture_scalar_outputs = True", Counts(4, 0, 0, 3), Counts(3, 0, 0, 2)),
         (HOOKED, "allow_unspec_int_on_nn_module = True", Counts(0, 3, 0, 4), Counts(0, 1, 0, 2)),
-        (ASKED, "no early return in compiled f", Counts(4, 0, 0, 4), Counts(2, 0, 0, 2)),
+        (ASKED, "no early exit in compiled f", Counts(4, 0, 0, 4), Counts(2, 0, 0, 2)),
+        (EXITS, "no early exit in compiled f", Counts(1, 0, 1, 0), Counts(0, 0, 0, 1)),
         (ASKED, "scale.get() as a constant", Counts(4, 0, 0, 4), Counts(3, 0, 0, 4)),
         (ASKED, "torch.compiler.assume_constant_result at null", Counts(4, 0, 0, 4), Counts(3, 0, 0, 3)),
         (SIZES, "torch.compile(..., dynamic=None)", Counts(0, 3, 0, 4), Counts(0, 1, 0, 2)),

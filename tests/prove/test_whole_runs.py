@@ -165,6 +165,38 @@ def test_a_program_that_fails_without_the_compiler_too_is_left(tmp_path: Path, m
 ENDLESS = f"{SCALED}import os\nopen('ran', 'x') if not os.path.exists('ran') else time.sleep(600)\n"
 
 
+HIDDEN = """\
+import torch
+
+@torch.compile(backend="aot_eager")
+def positive(rows):
+    found = []
+    for row in rows:
+        keep = row > 0
+        if not keep.any():
+            found.append(row[:0])
+            continue
+        found.append(row[keep] * 2)
+    return found
+
+torch.manual_seed(0)
+for step in range(12):
+    rows = torch.randn(3, 4)
+    rows[step % 3] = -1.0
+    total = sum(one.sum() for one in positive(rows))
+print(total.item())
+"""
+
+
+@pytest.mark.process
+@pytest.mark.slow
+def test_a_break_that_another_one_hides_is_removed_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    tuning = tuned(tmp_path, HIDDEN, seconds=120.0)
+    assert tuning.before.problems == (1, 1, 1)
+    assert (0, 0, 0) in [one.figures.problems for one in tuning.tried if one.figures is not None]
+
+
 def test_tune_ends_when_its_time_is_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     # The first run is over, the second one has begun.
