@@ -387,6 +387,8 @@ class _Tune:
                 continue
             if not fewer:
                 break
+            if (made := self._together(over, fewer)) is not None and self._has_fewer(made, over):
+                fewer.append(made)
             found += fewer
             was, best = over, min(fewer, key=self._order)
             over = best
@@ -401,19 +403,22 @@ class _Tune:
                 found, best = [made, *found], made
         return sorted(found, key=self._order)
 
+    def _together(self, over: _Made, fewer: Sequence[_Made]) -> _Made | None:
+        """Runs what leaves fewer problems by itself, besides other regions, as far as it fits together.  None if one of
+        them leaves no problem."""
+        edits, changes, joined = list(over.edits), list(over.changes), 0
+        for made in sorted(fewer, key=self._order) if all(any(one.problems) for one in fewer) else ():
+            its = [*edits, *made.edits[len(over.edits) :]], [*changes, *made.changes[len(over.changes) :]]
+            if made.kind is not RemedyKind.REGION and self._plan(*its) is not None:
+                edits, changes, joined = *its, joined + 1
+        new = edits[len(over.edits) :], changes[len(over.changes) :]
+        return self._screened(over, *new) if joined > 1 else None
+
     def _moves_on(self, made: _Made, over: _Made) -> bool:
         """Return True if as many problems are left, but others: the first break of a loop hides those behind it."""
-        if made.kind is RemedyKind.REGION or made.problems != over.problems:
-            return False
-        sites, were = (
-            {
-                (at.path, at.line)
-                for problem in one.run.explanation.problems
-                for at in [self._in_file(problem.site, one)]
-            }
-            for one in (made, over)
-        )
-        return not (sites <= were or were <= sites)
+        sites, were = self._failing(made), self._failing(over)
+        is_same = sites <= were or were <= sites
+        return made.kind is not RemedyKind.REGION and made.problems == over.problems and not is_same
 
     def _order(self, made: _Made) -> tuple[bool, tuple[int, int, int]]:
         """The order of programs: those with fewer problems first, but last what only leaves their code eager."""

@@ -719,25 +719,33 @@ def _untimed(file: UserFile, line: int) -> Edit | None:
 
 def _of_exits(program: TunedProgram) -> Iterator[ProgramChange]:
     """Early exits that a tensor decides, left to eager code: what follows may do the same with more work."""
-    tests: dict[str, dict[tuple[str, int], None]] = {}
+    tests: dict[str, dict[tuple[str, str], None]] = {}
     for site in program.explanation.breaks:
-        if site.rule is not None and site.rule.id.startswith(_TESTS) and site.function:
-            tests.setdefault(site.function, {})[os.path.abspath(site.site.path), site.site.line] = None
+        file = program.file(site.site.path) if site.rule is not None and site.rule.id.startswith(_TESTS) else None
+        for test in _exits(file) if file is not None else ():
+            if file is not None and file.span(test)[0] <= site.site.line <= file.span(test)[2]:
+                at = os.path.abspath(site.site.path), file.code(test)
+                tests.setdefault(site.function or "", {})[at] = None
     for names in (*([list(tests)] if len(tests) > 1 else []), *([name] for name in tests)):
-        write = writer(*((path, partial(_without_exit, line=line)) for name in names for path, line in tests[name]))
+        write = writer(*((path, partial(_without_exit, test=test)) for name in names for path, test in tests[name]))
         what = f"no early exit in compiled {' and '.join(names)}"
         yield ProgramChange(RemedyKind.CONSTRUCT, what, write, ("what follows an exit gives what the exit gives",))
 
 
-def _without_exit(file: UserFile, line: int) -> Edit | None:
-    """``if not torch.compiler.is_compiling() and mask.all(): return y``."""
+def _exits(file: UserFile) -> Iterator[cst.BaseExpression]:
+    """The tests of an ``if`` that ends in ``return`` or ``continue``."""
     for node in walk(file.module):
-        if isinstance(node, cst.If) and file.span(node.test)[0] <= line <= file.span(node.test)[2]:
-            last = node.body.body[-1:] if node.orelse is None else ()
-            if any(isinstance(small, cst.Return | cst.Continue) for one in last for small in getattr(one, "body", ())):
-                test = cst.parse_expression(f"not {file.named('torch.compiler.is_compiling')}()")
-                return Edit({node.test: cst.BooleanOperation(test, cst.And(), operand_of_and(node.test))})
-    return None
+        last = node.body.body[-1] if isinstance(node, cst.If) and node.orelse is None else None
+        ends = last.body[-1] if isinstance(last, cst.SimpleStatementLine) else None
+        if isinstance(node, cst.If) and isinstance(ends, cst.Return | cst.Continue):
+            yield node.test
+
+
+def _without_exit(file: UserFile, test: str) -> Edit | None:
+    """``if not torch.compiler.is_compiling() and mask.all(): return y``."""
+    eager = cst.parse_expression(f"not {file.named('torch.compiler.is_compiling')}()")
+    found = [one for one in _exits(file) if file.code(one) == test]
+    return Edit({one: cst.BooleanOperation(eager, cst.And(), operand_of_and(one)) for one in found}) if found else None
 
 
 def _of_constants(program: TunedProgram) -> Iterator[ProgramChange]:
