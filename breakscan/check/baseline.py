@@ -1,6 +1,5 @@
 """The findings of ``check`` that a project allows: their identity when lines move, the comparison with those of a
-check, and the committed file that holds them, which only shrinks by itself.
-"""
+check, and the committed file that holds them, which only shrinks by itself."""
 
 from __future__ import annotations
 

@@ -298,10 +298,8 @@ _FINDERS = (changing_arguments, *_OF_STATES, wrapper_uses, plain_calls)
 
 
 def compile_events(program: Program, compiled: set[FunctionInfo]) -> Iterator[tuple[FunctionInfo | None, Event]]:
-    """The events of what a file compiles and how it uses that, each with the function that holds it.
-
-    ``compiled`` are the functions in a region.
-    """
+    """The events of what a file compiles and how it uses that, each with the function that holds it. ``compiled`` are
+    the functions in a region."""
     for found in _found(program, compiled):
         event = Event(
             found.kind,

@@ -119,11 +119,10 @@ def _promoted(left: av.Value, right: av.Value, op: ast.operator) -> str | None:
 def branch(
     frame: Frame, test: ast.expr, form: str, statement: ast.stmt | None = None, *, compound_only: bool = False
 ) -> list[ast.AST]:
-    """Evaluates a test whose truth is not known before, and returns the operands that are known only in a run.
-
-    ``and``, ``or`` and ``not`` are separate jumps: each operand branches by itself, and under the outcome of those
-    before it.  One event speaks for all: at the operand where there is one, else at the whole test, from the keyword of
-    ``statement`` on where it starts below it.  With ``compound_only`` a jump that is the last of the test and not
+    """Evaluates a test whose truth is not known before, and returns the operands that are known only in a run. ``and``,
+    ``or`` and ``not`` are separate jumps: each operand branches by itself, and under the outcome of those before it.
+    One event speaks for all: at the operand where there is one, else at the whole test, from the keyword of
+    ``statement`` on where it starts below it. With ``compound_only`` a jump that is the last of the test and not
     negated only counts where there is no other, in a form of its own: Dynamo makes a check of it."""
     found: list[_Branch] = []
     _branch_operands(frame, test, found, last=True, negated=False)

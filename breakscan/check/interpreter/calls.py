@@ -15,7 +15,7 @@ from breakscan.check.interpreter.builtin_calls import (
 )
 from breakscan.check.interpreter.call_event import ENTER_ON_STACK, emit_call, emit_skippable, enter_on_stack
 from breakscan.check.interpreter.frame import Frame
-from breakscan.check.interpreter.parameters import LOGGER, makes_logger
+from breakscan.check.interpreter.parameters import LOGGER, makes_logger, used_as_tensor
 from breakscan.check.interpreter.torch_calls import array_number_method, numpy_call, tensor_method, torch_function
 from breakscan.check.project.entry_points import disabling_decorator
 from breakscan.check.project.imports import Project
@@ -184,6 +184,8 @@ def _of_parameter(frame: Frame, node: ast.Call, arguments: av.Arguments) -> av.V
     """The result of calling a parameter: mostly a tensor, if it is given one."""
     if not isinstance(node.func, ast.Name) or node.func.id not in frame.parameters:
         return av.UNKNOWN
+    if frame.function is not None and used_as_tensor(frame.api, frame.function, f"{node.func.id}()"):
+        return av.tensor(av.Sure.LIKELY)
     if not any(isinstance(value, av.Tensor) and value.sure is av.Sure.CERTAIN for value in arguments.values()):
         return av.UNKNOWN
     return replace(av.tensor(av.Sure.LIKELY), optional=Condition(ConditionKind.RETURNS_TENSOR, node.func.id))
@@ -384,6 +386,8 @@ def _named(frame: Frame, node: ast.Call, dotted: str, arguments: av.Arguments) -
         return builtin(frame, node, dotted, arguments)
     last = dotted.rsplit(".", 1)[-1]
     if makes_logger(last):
+        if dotted == "logging.getLogger" and node.args:  # the root logger is found without a break
+            emit_call(frame, node, dotted, arguments, av.Sure.CERTAIN)
         return av.Instance(name=LOGGER)
     if dotted.startswith("torch."):
         return torch_function(frame, node, dotted, last, arguments)

@@ -428,7 +428,9 @@ def store_attribute(frame: Frame, target: ast.Attribute, value: av.Value, form: 
             sure=owner.sure,
         )
     if isinstance(owner, av.ClassOrObject) and owner.info is not None:
-        frame.program.attributes.store(owner.info, target.attr, value)
+        # `self.norm = vit.norm` is what that holds, whatever methods of the name there are.
+        is_part = isinstance(value, av.Namespace) and value.name.startswith("?.")
+        frame.program.attributes.store(owner.info, target.attr, av.UNKNOWN if is_part else value)
     key = narrowing.attribute_key(target)
     if key is not None and not isinstance(value, av.Unknown | av.Namespace):
         frame.names[key] = replace(value, literal=None) if isinstance(value, av.Constant) else value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast
@@ -71,10 +72,8 @@ def _wrapper_in(decorator: FunctionInfo) -> Wrapper | None:
 
 
 def _handed_on(info: FunctionInfo, given: set[str]) -> FunctionInfo | None:
-    """The decorator to whom a function hands what it is given, if it does nothing but return what that makes.
-
-    If a flag that is off by default tests another one, the other is left out.
-    """
+    """The decorator to whom a function hands what it is given, if it does nothing but return what that makes. If a flag
+    that is off by default tests another one, the other is left out."""
     last = info.node.body[-1] if isinstance(info.node.body, list) else None
     if isinstance(last, ast.If) and _choice(info):
         last = last.orelse[-1]
@@ -138,6 +137,31 @@ class SingleCalls:
         finally:
             self.running.discard(info)
         return self._results[key]
+
+    def truth(self, info: FunctionInfo) -> bool | None:
+        """The truth of what a function returns while it is traced, whatever it is called with, if only that decides it.
+        What handles exceptions is left out: most are those of imports."""
+        body, node = info.node.body, info.node
+        text = "\n".join(info.index.module.lines[node.lineno - 1 : node.end_lineno])
+        is_open = info in self.running or isinstance(node, ast.AsyncFunctionDef) or info.is_generator
+        if is_open or len(self.running) >= MOST_SINGLE_CALLS_DEEP or not _ASKS_FOR_TRACING.search(text):
+            return None
+        frame = Frame(self._program, info, dict(self._program.signatures.declared(info)))
+        frame.silent = frame.asked = True
+        self.running.add(info)
+        try:
+            reaches_end = not isinstance(body, list) or run_body(frame, body)
+        finally:
+            self.running.discard(info)
+        known = {
+            (one.truth if one.literal is None else bool(one.literal)) if isinstance(one, av.Constant) else None
+            for one in frame.returned
+        }
+        return known.pop() if len(known) == 1 and not reaches_end else None
+
+
+_ASKS_FOR_TRACING = re.compile("compil|trac|script|export|fx_proxy")
+"""A part of all names of functions that say whether code is traced."""
 
 
 def is_small(info: FunctionInfo) -> bool:
@@ -234,6 +258,7 @@ class Functions:
         self.states: dict[FunctionInfo, State] = {}
         self._lent: list[tuple[Summary, Region | None]] = []
         self._single_calls = SingleCalls(program)
+        self.truth = self._single_calls.truth
         self._queue: dict[FunctionInfo, None] = {}
         """Functions whose inputs have changed since they ran."""
         self._depth = 0

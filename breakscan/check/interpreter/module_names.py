@@ -165,8 +165,7 @@ class ClassAttributes:
 
     def base_instance(self, owner: ClassInfo) -> av.Value:
         """Returns the value of ``super()`` in a method of a class: an instance of the first base in the project, else
-        an unknown module or object.
-        """
+        an unknown module or object."""
         bases = self._project.bases_of(owner)[1:]
         if bases:
             return av.instance_of(bases[0])
@@ -213,10 +212,8 @@ _NUMBERS = frozenset({"inf", "nan", "pi", "e"})
 
 
 class ModuleNames:
-    """The global names of the files that one program reaches.
-
-    ``read`` interprets the top level of a file: it fills the names given and returns those that hold in any program.
-    """
+    """The global names of the files that one program reaches. ``read`` interprets the top level of a file: it fills the
+    names given and returns those that hold in any program."""
 
     def __init__(
         self, project: Project, read: Callable[[ModuleIndex, dict[str, av.Value]], dict[str, av.Value]]

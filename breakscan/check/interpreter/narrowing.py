@@ -10,13 +10,11 @@ from typing import Any
 
 from breakscan.check.interpreter import values as av
 from breakscan.check.interpreter.frame import Frame
-from breakscan.check.project.index import BUILTINS, FunctionInfo, ModuleIndex
+from breakscan.check.project.index import BUILTINS
 from breakscan.model.findings import Condition, ConditionKind, Mode
 from breakscan.rulebook.torch_facts import not_measured as facts
 from breakscan.source.walking import is_name, walk
 
-# Functions of the program that only ask whether a compiler traces: what they return while it does.
-_MOST_CALLS_DEEP = 3
 _FALSE = frozenset(
     {"torch.jit.is_tracing", "torch._C._get_tracing_state", "torch._C._is_tracing", "torchvision._is_tracing"}
 )
@@ -35,96 +33,6 @@ def truth_while_tracing(dotted: str, mode: Mode) -> bool | None:
     if last in facts.TRUE_WHILE_TRACING:
         return True
     return False if last in facts.FALSE_WHILE_TRACING or dotted in _FALSE else None
-
-
-class _Helper:
-    """Reads the body of one function, in which a name holds what a test of torch gave in this mode of compiling."""
-
-    def __init__(self, index: ModuleIndex, depth: int, mode: Mode) -> None:
-        self._index = index
-        self._depth = depth
-        self._mode = mode
-        self._names: dict[str, bool | None] = {}
-        self._results: set[bool | None] = set()
-
-    def result(self, info: FunctionInfo) -> bool | None:
-        body = info.node.body
-        if not isinstance(body, list):
-            return self._truth(body)
-        if not isinstance(info.node, ast.FunctionDef) or self._run(body):
-            return None
-        return next(iter(self._results)) if len(self._results) == 1 else None
-
-    def _run(self, body: list[ast.stmt]) -> bool:
-        """Reads statements. Returns whether control can reach the end."""
-        return all(self._statement(node) for node in body)
-
-    def _statement(self, node: ast.stmt) -> bool:
-        match node:
-            case ast.Return():
-                self._results.add(None if node.value is None else self._truth(node.value))
-                return False
-            case ast.Raise():
-                return False
-            case ast.If():
-                known = self._truth(node.test)
-                sides = [node.body] if known else [node.orelse] if known is False else [node.body, node.orelse]
-                return self._sides(sides)
-            case ast.Try():
-                return self._run(node.body) and self._run(node.orelse)
-            case ast.Assign(targets=[ast.Name(id=name)]):
-                self._names[name] = self._truth(node.value)
-            case ast.AugAssign(target=ast.Name(id=name), op=ast.BitOr()):
-                self._names[name] = True if self._names.get(name) else None
-            case ast.Expr() | ast.Import() | ast.ImportFrom() | ast.Pass():
-                pass
-            case _:
-                self._results.add(None)
-        return True
-
-    def _sides(self, sides: list[list[ast.stmt]]) -> bool:
-        """Reads the sides of a test, of which one runs. Returns whether control can go on after it."""
-        before = self._names
-        after = []
-        for side in sides:
-            self._names = dict(before)
-            if self._run(side):
-                after.append(self._names)
-        names = {name for one in after for name in one}
-        self._names = {n: after[0].get(n) if len({one.get(n) for one in after}) == 1 else None for n in names}
-        return bool(after)
-
-    def _truth(self, node: ast.expr) -> bool | None:
-        match node:
-            case ast.Constant():
-                return bool(node.value)
-            case ast.Name():
-                return self._names.get(node.id)
-            case ast.UnaryOp(op=ast.Not()):
-                inner = self._truth(node.operand)
-                return None if inner is None else not inner
-            case ast.BoolOp():
-                known = [self._truth(value) for value in node.values]
-                decisive = isinstance(node.op, ast.Or)
-                return decisive if decisive in known else None if None in known else not decisive
-            case ast.IfExp():
-                known_test = self._truth(node.test)
-                if known_test is not None:
-                    return self._truth(node.body if known_test else node.orelse)
-                body, other = self._truth(node.body), self._truth(node.orelse)
-                return body if body is other else None
-            case ast.Call(func=ast.Name(id="bool"), args=[argument]):
-                return self._truth(argument)
-            case ast.Call():
-                return self._call(self._index.dotted(node.func) or "")
-        return None
-
-    def _call(self, dotted: str) -> bool | None:
-        known = truth_while_tracing(dotted, self._mode)
-        if known is not None or self._depth >= _MOST_CALLS_DEEP:
-            return known
-        info = self._index.function_named(dotted)
-        return _Helper(info.index, self._depth + 1, self._mode).result(info) if info is not None else None
 
 
 def _is_tensor_class(dotted: str | None) -> bool:
@@ -216,6 +124,8 @@ def _known_call(frame: Frame, test: ast.Call) -> bool | None:
     known = truth_while_tracing(dotted, frame.program.mode)
     if known is not None:
         return known
+    if dotted == "bool" and test.args:
+        return known_truth(frame, test.args[0])
     if (dotted == "isinstance" and len(test.args) == 2) or dotted == "torch.is_tensor":
         value = _known(frame, test.args[0]) if test.args else None
         tensors = dotted == "torch.is_tensor" or _is_tensor_class(frame.index.dotted(test.args[1]))
@@ -252,9 +162,8 @@ def _known_helper(frame: Frame, dotted: str) -> bool | None:
     info = frame.index.function_named(dotted)
     if info is None:
         return None
-    mode = frame.program.mode
-    find = _Helper(info.index, 0, mode).result
-    return frame.program.project.once(("helper", mode, info), info.index, lambda: find(info))
+    key = "helper", frame.program.mode, info
+    return frame.program.project.once(key, info.index, lambda: frame.program.truth_while_traced(info))
 
 
 def _known_none_test(frame: Frame, test: ast.Compare) -> bool | None:
@@ -306,11 +215,8 @@ def _known(frame: Frame, node: ast.expr) -> av.Value | None:
 
 
 def narrow(frame: Frame, test: ast.expr, outcome: bool) -> list[Condition]:
-    """Narrows the names of the frame for the case that the test has that outcome.
-
-    Returns the conditions that this case stands under: a dtype or device, an input that may be
-    left out, a flag that is off by default.
-    """
+    """Narrows the names of the frame for the case that the test has that outcome. Returns the conditions that this case
+    stands under: a dtype or device, an input that may be left out, a flag that is off by default."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         return narrow(frame, test.operand, not outcome)
     if isinstance(test, ast.BoolOp):

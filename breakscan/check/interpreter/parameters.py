@@ -155,12 +155,10 @@ _NAMES_OF_COUNTS = ("lengths", "lens")
 
 
 def parameter_values(api: TorchApi, info: FunctionInfo, *, entry: bool, compiled: bool) -> dict[str, av.Value]:
-    """A value for every parameter but ``self``.
-
-    ``entry`` marks where the compiler starts, so nothing is known from callers: an optional parameter then
-    carries the condition that it is given.  ``compiled`` marks a function that is handed to the compiler
-    itself, or a ``forward``: its first parameter is taken for a tensor if nothing speaks against it.
-    """
+    """A value for every parameter but ``self``. ``entry`` marks where the compiler starts, so nothing is known from
+    callers: an optional parameter then carries the condition that it is given. ``compiled`` marks a function that is
+    handed to the compiler itself, or a ``forward``: its first parameter is taken for a tensor if nothing speaks against
+    it."""
     arguments = info.node.args
     ordered = [*arguments.posonlyargs, *arguments.args]
     ordered = ordered[1:] if info.receiver else ordered
@@ -259,6 +257,11 @@ def used_as_tensor(api: TorchApi, info: FunctionInfo, name: str) -> bool:
     """True if all that a function does with one of its names is what is done with tensors."""
     evidence = _evidence(api, info)
     return evidence.uses(name) and name not in evidence.doubted
+
+
+def may_be_tensor(api: TorchApi, info: FunctionInfo, name: str) -> bool:
+    """True if a function asks whether one of its names is a tensor."""
+    return name in _evidence(api, info).asked
 
 
 def _evidence(api: TorchApi, info: FunctionInfo) -> _Evidence:
@@ -369,8 +372,10 @@ class _Evidence:
             for name in (inner for argument in node.args for inner in walk(argument)):
                 if isinstance(name, ast.Name):
                     self._speak_against(name)
-        elif isinstance(node.args[0], ast.Name) and dotted.startswith("torch."):
-            self.tensors |= {node.args[0].id} if dotted.rsplit(".", 1)[-1] in TAKES_TENSOR_FIRST else set()
+        elif dotted.startswith("torch.") and dotted.rsplit(".", 1)[-1] in TAKES_TENSOR_FIRST:
+            given = node.args[0]  # a name, or a call of one: what that returns is a tensor
+            named, call = (given.func, "()") if isinstance(given, ast.Call) else (given, "")
+            self.tensors |= {f"{named.id}{call}"} if isinstance(named, ast.Name) else set()
 
     def _asks_for_tensor(self, node: ast.Call) -> bool:
         return len(node.args) == 2 and "Tensor" in ast.unparse(node.args[1])
@@ -434,10 +439,8 @@ def observed_parameters(info: FunctionInfo) -> dict[str, av.Value]:
 
 
 def seen_attribute(info: FunctionInfo, seen: FunctionSeen, node: ast.Attribute) -> ValueSeen | None:
-    """The observed value of an attribute of a method's object, or of an object that it holds: ``self.config.flag``.
-
-    It is the value at the start of the method: what some function sets later is left out.
-    """
+    """The observed value of an attribute of a method's object, or of an object that it holds: ``self.config.flag``. It
+    is the value at the start of the method: what some function sets later is left out."""
     path: list[str] = []
     owner: ast.expr = node
     while isinstance(owner, ast.Attribute):

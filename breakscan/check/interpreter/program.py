@@ -148,11 +148,8 @@ class Setups:
 
 
 class Program:
-    """The state of the interpretation of one file and of what its entries reach, in it and in others.
-
-    ``names`` holds the values of global names, ``attributes`` what instances hold, ``functions`` what functions
-    return and emit.
-    """
+    """The state of the interpretation of one file and of what its entries reach, in it and in others. ``names`` holds
+    the values of global names, ``attributes`` what instances hold, ``functions`` what functions return and emit."""
 
     # Evaluation is recursive over its files: they reach one another through the frame.
     evaluate = staticmethod(evaluate)
@@ -186,6 +183,7 @@ class Program:
         self.signatures = Signatures(project, api, self.attributes)
         self.functions = Functions(self, summaries or SummaryCache(project, mode, self._interpret_apart))
         self.call_function, self.call_wrappers = self.functions.call, self.functions.call_wrappers
+        self.truth_while_traced = self.functions.truth
         self._lambdas: dict[ast.Lambda, FunctionInfo] = {}
         self.names.assigned(index)
 
@@ -208,10 +206,8 @@ class Program:
         return self.functions.states
 
     def run(self, entries: list[Entry]) -> None:
-        """Interprets the entries and all that they call, again where an attribute turned out to hold more.
-
-        What a run saw only as a part of other functions is an entry where the code does not show who calls it.
-        """
+        """Interprets the entries and all that they call, again where an attribute turned out to hold more. What a run
+        saw only as a part of other functions is an entry where the code does not show who calls it."""
         self._run([entry for entry in entries if entry.compiled or not entry.region.recorded])
         self._run([entry for entry in entries if entry.function not in self.states])
         self._run_inner()
@@ -242,8 +238,7 @@ class Program:
 
     def _run_inner(self) -> None:
         """Interprets the inner functions that nothing in sight calls, where any function could be compiled: they are
-        stored, or handed to something that calls them.
-        """
+        stored, or handed to something that calls them."""
         while self.inner:
             waiting, self.inner = self.inner, {}
             for around, made in waiting.values():
@@ -267,9 +262,8 @@ class Program:
         self.functions.run_once(made, returned.closure)
 
     def release(self) -> None:
-        """Frees all that it holds, so that nothing is left for the collector: functions within functions, and the
-        parts of a program, refer to one another.
-        """
+        """Frees all that it holds, so that nothing is left for the collector: functions within functions, and the parts
+        of a program, refer to one another."""
         for names in self.closures:
             names.clear()
         vars(self).clear()

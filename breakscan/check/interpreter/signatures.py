@@ -150,9 +150,7 @@ class Signatures:
 
     def _elements(self, info: FunctionInfo, owner: ClassInfo | None, given: dict[str, av.Value]) -> dict[str, av.Value]:
         """The numbers that may be elements of a tensor of the object, as the name says: ``timestep`` of ``timesteps``.
-
-        A loop over the tensor gives them, and each is a tensor, too.
-        """
+        A loop over the tensor gives them, and each is a tensor, too."""
         found: dict[str, av.Value] = {}
         for name, value in given.items():
             if owner is None or not isinstance(value, av.Constant) or not self._promises_number(info, name):

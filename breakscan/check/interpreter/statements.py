@@ -7,19 +7,19 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import reduce
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, cast
 
 from breakscan.check.interpreter import narrowing
 from breakscan.check.interpreter import values as av
 from breakscan.check.interpreter.boolean_tests import branch, operate
-from breakscan.check.interpreter.call_event import SKIPPED, enter
+from breakscan.check.interpreter.call_event import SKIPPED, emit_call, enter
 from breakscan.check.interpreter.expressions import bind, evaluate, function_value, store_attribute, subscript
 from breakscan.check.interpreter.frame import Frame
-from breakscan.check.interpreter.parameters import annotated_value, used_as_tensor
+from breakscan.check.interpreter.parameters import annotated_value, may_be_tensor, used_as_tensor
 from breakscan.check.interpreter.signatures import join_outcomes
 from breakscan.model.findings import Condition, ConditionKind, Place
 from breakscan.rulebook.events import EventKind
-from breakscan.source.walking import walk
+from breakscan.source.walking import is_name, walk
 
 
 def sets_up(frame: Frame, node: ast.expr) -> bool:
@@ -61,7 +61,9 @@ def _expression(frame: Frame, node: ast.Expr) -> None:
 
 
 def _return(frame: Frame, node: ast.Return) -> bool:
-    frame.returned.append(evaluate(frame, node.value))
+    known = narrowing.known_truth(frame, node.value) if frame.asked and node.value is not None else None
+    value = evaluate(frame, node.value)
+    frame.returned.append(value if known is None else replace(av.CONSTANT, truth=known))
     return False
 
 
@@ -157,7 +159,12 @@ def _assign_augmented(frame: Frame, node: ast.AugAssign) -> None:
     value = frame.evaluate(node.value)
     if isinstance(target, ast.Name):
         old = frame.look_up(target.id)
-        frame.names[target.id] = operate(frame, node, old, node.op, value)
+        new = operate(frame, node, old, node.op, value)
+        if isinstance(old, av.Tensor) and isinstance(new, av.Tensor) and not old.optional:
+            new = replace(new, intermediate=old.intermediate)  # it is changed in place
+        elif isinstance(old, av.Constant) and old.truth and isinstance(node.op, ast.BitOr):
+            new = old
+        frame.names[target.id] = new
     elif isinstance(target, ast.Subscript):
         subscript(frame, target, frame.evaluate(target.value), "augment")
         frame.forget_outcomes(target)
@@ -267,6 +274,11 @@ def _for(frame: Frame, node: ast.For | ast.AsyncFor) -> None:
         name = f"{iterable.name}.__iter__"
         if frame.api.skipped.by_rule(name):  # Dynamo does not trace such objects
             frame.emit(EventKind.CALL, node.iter, form=SKIPPED, callee=name, operand=iterable, sure=iterable.sure)
+    sort, pair = node.iter, getattr(node.target, "elts", [])
+    is_sort = isinstance(sort, ast.Call) and is_name(sort.func, "sorted") and not sort.keywords and len(pair) == 2
+    if is_sort and frame.function is not None and may_be_tensor(frame.api, frame.function, ast.unparse(pair[1])):
+        given = av.Arguments([av.container_of(av.tensor())], {})  # pairs are compared as a whole
+        emit_call(frame, cast(ast.Call, sort), "sorted", given, av.Sure.LIKELY)
 
     def once() -> None:
         bind(frame, node.target, av.iterated(iterable))
@@ -333,7 +345,7 @@ def _try(frame: Frame, node: ast.Try) -> bool:
     if goes_on:
         goes_on = run_body(frame, node.orelse)
         after = [dict(frame.names)] if goes_on else []
-    for handler in node.handlers:
+    for handler in () if frame.asked else node.handlers:
         _reset(frame, at_handler)
         frame.outcomes = {}
         if handler.name:

@@ -43,10 +43,8 @@ class FileNotes:
 
 
 class Notes:
-    """The results of one interpretation about the files at ``paths``, which are absolute.
-
-    An interpretation that others reuse, as a function summary, has notes of its own, which theirs include.
-    """
+    """The results of one interpretation about the files at ``paths``, which are absolute. An interpretation that others
+    reuse, as a function summary, has notes of its own, which theirs include."""
 
     def __init__(self, paths: frozenset[Path]) -> None:
         self._paths = paths

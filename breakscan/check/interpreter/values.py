@@ -1,7 +1,5 @@
-"""The kinds of abstract values, the words that rules use for them, their joins, and the arguments of calls.
-
-Modules that name many of them import this one as ``av``.
-"""
+"""The kinds of abstract values, the words that rules use for them, their joins, and the arguments of calls. Modules
+that name many of them import this one as ``av``."""
 
 from __future__ import annotations
 
@@ -70,10 +68,8 @@ class Sure(int, Enum):
 # Values are never changed once made, though not frozen: a frozen dataclass takes three times as long to make.
 @dataclass(slots=True, unsafe_hash=True)
 class Value:
-    """The base class of values; each kind of value is a subclass.
-
-    ``maybe_none`` means that it is None on some path, ``optional`` is the condition under which it is of this kind.
-    """
+    """The base class of values; each kind of value is a subclass. ``maybe_none`` means that it is None on some path,
+    ``optional`` is the condition under which it is of this kind."""
 
     kind: ClassVar[str]
     says: ClassVar[frozenset[str] | None] = None

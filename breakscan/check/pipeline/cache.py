@@ -1,7 +1,6 @@
-"""Results of earlier runs, kept in a folder: one file for each checked file and set of settings.
-
-Nothing is locked: an entry is moved into place once it is written.  One whose checksum or types are wrong is not used,
-and nothing that happens to the folder can end a run."""
+"""Results of earlier runs, kept in a folder: one file for each checked file and set of settings. Nothing is locked: an
+entry is moved into place once it is written. One whose checksum or types are wrong is not used, and nothing that
+happens to the folder can end a run."""
 
 from __future__ import annotations
 

@@ -33,13 +33,12 @@ def check_paths(
     apart: bool = True,
     on_purpose: bool = False,
 ) -> CheckResult:
-    """Checks files, given by their absolute paths, and a text from standard input under the path it goes by.
-
-    A file that cannot be read or parsed becomes an error entry.  Files ``reached_from`` are those whose compiled code
-    reaches that text.  ``on_progress`` is called with how many files are done, and of how many.  ``jobs`` is the number
-    of processes, by default one a core.  ``earlier`` gives results in place of those kept.  ``apart`` says that what a
-    project that compiles by name does not compile is no finding; a part of its files cannot know that.
-    ``on_purpose`` shows breaks that the code asks for, as do settings with the least confidence."""
+    """Checks files, given by their absolute paths, and a text from standard input under the path it goes by. A file
+    that cannot be read or parsed becomes an error entry. Files ``reached_from`` are those whose compiled code reaches
+    that text. ``on_progress`` is called with how many files are done, and of how many. ``jobs`` is the number of
+    processes, by default one a core. ``earlier`` gives results in place of those kept. ``apart`` says that what a
+    project that compiles by name does not compile is no finding; a part of its files cannot know that. ``on_purpose``
+    shows breaks that the code asks for, as do settings with the least confidence."""
     merged, silenced, covered = Merged(), Merged(), Merged()
     errors: list[SourceError] = []
     warnings: list[SourceError] = []

@@ -73,10 +73,8 @@ class Judge:
     def findings(
         self, event: Event, path: str, function: str | None, region: Region | None, flags: frozenset[str]
     ) -> list[Finding]:
-        """The findings that an event makes: none where the targeted torch compiles it.
-
-        ``flags`` are the settings of ``torch._dynamo.config`` that the program switches on.
-        """
+        """The findings that an event makes: none where the targeted torch compiles it. ``flags`` are the settings of
+        ``torch._dynamo.config`` that the program switches on."""
         found = []
         for rule, pattern in self.rules.matching(event):
             if not self.mode.exports and not flags.isdisjoint(rule.flags):
@@ -118,11 +116,9 @@ class Judge:
         return found
 
     def _ruling(self, rule: Rule, event: Event) -> tuple[Ruling | None, bool]:
-        """The verdict of the ledger on an event, and whether all examples of such events agree on it.
-
-        The first example decides, but of exports one that fails: whether code like it can be exported depends more on
-        the code around it than whether it compiles.
-        """
+        """The verdict of the ledger on an event, and whether all examples of such events agree on it. The first example
+        decides, but of exports one that fails: whether code like it can be exported depends more on the code around it
+        than whether it compiles."""
         labels = rule.examples_of(event.callee)
         rulings = self.ledger.rulings(rule.id, self.mode, event.place, event.form, labels)
         if not self.mode.exports:
@@ -146,9 +142,8 @@ def _rule_index(library: Library, kinds: frozenset[Kind]) -> RuleIndex:
 
 
 class FileChecker:
-    """Checks one file after the other under one set of settings, by all rules: what is shown depends on the settings
-    of the files that hold the findings (see :class:`.Shown`).  ``observations`` are taken for true.
-    """
+    """Checks one file after the other under one set of settings, by all rules: what is shown depends on the settings of
+    the files that hold the findings (see :class:`.Shown`). ``observations`` are taken for true."""
 
     def __init__(self, settings: Settings, observations: Observations | None = None) -> None:
         self.settings = settings
@@ -158,10 +153,8 @@ class FileChecker:
         self.project = Project(settings.root, observations)
 
     def check_file(self, path: Path, text: str | None = None, notes: Notes | None = None) -> FileResult:
-        """The findings of what a file, or a text that goes by its path, hands to the compiler.
-
-        ``notes`` collects facts for rewrites.
-        """
+        """The findings of what a file, or a text that goes by its path, hands to the compiler. ``notes`` collects facts
+        for rewrites."""
         self.project.start(path)
         result = FileResult(str(path))
         try:
@@ -287,11 +280,8 @@ _MAY_COMPILE = re.compile("torch|Tensor")
 
 
 def compiled_functions(program: Program, *, everything: bool) -> dict[FunctionInfo, State]:
-    """The functions that the compiler will trace.
-
-    With ``everything``, where any function may be an entry, those count that handle tensors or what NumPy computes, and
-    what they call.
-    """
+    """The functions that the compiler will trace. With ``everything``, where any function may be an entry, those count
+    that handle tensors or what NumPy computes, and what they call."""
     if not everything:
         return program.states
     reached = {info for info, state in program.states.items() if state.handles_tensors}
@@ -309,12 +299,10 @@ SLOTS = 20_000
 
 
 def _with_deep_stack(function: Callable[..., None], *arguments: Any) -> None:
-    """Calls a function where calls go deep.
-
-    From 3.11 on, CPython keeps the frames of Python functions in chunks of 16 KiB, and maps and unmaps one whenever
-    calls cross the end of the last (``push_chunk`` in ``Python/pystate.c``).  An interpreter of expressions crosses it
-    all the time, which took a tenth of its time.  A frame that requests much space gets a chunk with space for all.
-    """
+    """Calls a function where calls go deep. From 3.11 on, CPython keeps the frames of Python functions in chunks of 16
+    KiB, and maps and unmaps one whenever calls cross the end of the last (``push_chunk`` in ``Python/pystate.c``). An
+    interpreter of expressions crosses it all the time, which took a tenth of its time. A frame that requests much space
+    gets a chunk with space for all."""
     function(*arguments)
 
 

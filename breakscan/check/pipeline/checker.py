@@ -24,9 +24,8 @@ if TYPE_CHECKING:
 
 class Checker:
     """Checks files with one :class:`.FileChecker` for each configuration, and keeps the results where its settings say.
-
-    It takes files to be as they were when it first read them, until :meth:`refresh` names them.
-    ``observing`` says that :meth:`check_file` takes the observations of the settings for true."""
+    It takes files to be as they were when it first read them, until :meth:`refresh` names them. ``observing`` says that
+    :meth:`check_file` takes the observations of the settings for true."""
 
     def __init__(self, settings: FileSettings, *, observing: bool = False) -> None:
         self.settings = settings

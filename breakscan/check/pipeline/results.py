@@ -16,12 +16,10 @@ CONFIDENCE_ORDER = (Confidence.CERTAIN, Confidence.LIKELY, Confidence.CONDITIONA
 @dataclass(slots=True)
 class FileResult:
     """The result of checking one file, at an absolute path: findings in it and in the files that are reached from it.
-
-    ``suppressed`` are the findings that a comment suppresses.  ``depends`` are the files that the result depends on:
+    ``suppressed`` are the findings that a comment suppresses. ``depends`` are the files that the result depends on:
     absolute path → digest of the content (see :class:`.Digests`), ``""`` where a file was looked for and not found.
-    ``reaches`` are the sites after breaks that make a function run eager.  ``calls`` has the calls that compile,
-    ``compiled`` the functions in a region, by path and line, each with its region.
-    """
+    ``reaches`` are the sites after breaks that make a function run eager. ``calls`` has the calls that compile,
+    ``compiled`` the functions in a region, by path and line, each with its region."""
 
     path: str = ""
     findings: list[Finding] = field(default_factory=list)

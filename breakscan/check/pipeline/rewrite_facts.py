@@ -51,10 +51,8 @@ class Studies:
         self._kept: OrderedDict[Path, tuple[FileResult, Notes]] = OrderedDict()
 
     def study(self, path: Path, text: str, roots: Sequence[Path]) -> Study:
-        """Studies a text that goes by an absolute path, as it is reached from the files ``roots``.
-
-        Raises SourceProblem where the text cannot be parsed.
-        """
+        """Studies a text that goes by an absolute path, as it is reached from the files ``roots``. Raises SourceProblem
+        where the text cannot be parsed."""
         project = self._checkers.of(path).project
         project.start(path)
         reached_from = dict.fromkeys((*roots, path))

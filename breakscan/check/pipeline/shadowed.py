@@ -1,7 +1,6 @@
-"""Findings that the compiler does not reach, because a break before them makes the function run eager.
-
-Dynamo compiles nothing of a function after a break whose verdict is ``eager``, so a break there shows when the first is
-fixed, on every path through the first and on no other.  Nested functions and lambdas are frames of their own."""
+"""Findings that the compiler does not reach, because a break before them makes the function run eager. Dynamo compiles
+nothing of a function after a break whose verdict is ``eager``, so a break there shows when the first is fixed, on every
+path through the first and on no other. Nested functions and lambdas are frames of their own."""
 
 from __future__ import annotations
 

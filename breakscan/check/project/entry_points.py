@@ -64,12 +64,10 @@ def disabling_decorator(info: FunctionInfo) -> str | None:
 
 
 def find_entries(project: Project, index: ModuleIndex, regions: str, mode: Mode) -> tuple[list[Entry], Roots]:
-    """The entries of a file, and what it compiles by name.
-
-    ``auto`` takes what the file itself compiles, else every ``nn.Module.forward`` but those that prepare data or train.
-    ``roots`` takes the first of the two, ``modules`` every ``forward``, ``all`` every function that could be compiled.
-    What the file exports counts where ``mode`` is one of exports, or where the file compiles nothing else.
-    """
+    """The entries of a file, and what it compiles by name. ``auto`` takes what the file itself compiles, else every
+    ``nn.Module.forward`` but those that prepare data or train. ``roots`` takes the first of the two, ``modules`` every
+    ``forward``, ``all`` every function that could be compiled. What the file exports counts where ``mode`` is one of
+    exports, or where the file compiles nothing else."""
     known = find_roots(project, index) if regions != "modules" else Roots()
     exported = [entry for entry in known.entries if entry.mode is not None and entry.mode.exports]
     compiled = [entry for entry in known.entries if entry.mode is None or not entry.mode.exports]

@@ -187,10 +187,8 @@ class Project:
         return self._observations.files.get(self._digests.of(str(index.module.path)), {})
 
     def load(self, path: Path | str, text: str | None = None) -> ModuleIndex:
-        """The index of a file, or of a text that goes by its path.
-
-        Raises SourceProblem where it cannot be read or parsed.
-        """
+        """The index of a file, or of a text that goes by its path. Raises SourceProblem where it cannot be read or
+        parsed."""
         key = str(path)
         kept = self._kept.get(key)
         if kept is None or text is not None:
@@ -448,10 +446,8 @@ class Project:
         return self._once(("outside", info), find, [], info.index)
 
     def is_module(self, info: ClassInfo) -> bool:
-        """True if the class is, or very likely is, an ``nn.Module``.
-
-        A class with a ``forward`` and a base that cannot be found counts: nearly all such bases are modules.
-        """
+        """True if the class is, or very likely is, an ``nn.Module``. A class with a ``forward`` and a base that cannot
+        be found counts: nearly all such bases are modules."""
 
         def find() -> bool:
             outside = self.outside_bases(info)

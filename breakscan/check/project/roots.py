@@ -354,7 +354,7 @@ class RootFinder:
             case ast.Attribute(attr=name):
                 owners = [one for one in self.resolve(node.value, place) if isinstance(one, ClassInfo)]
                 if not owners:
-                    return None
+                    return False if self._is_open(node.value, place, deep + 1) is False else None
                 values = [pair for owner in owners for pair in self._assigned(owner, name)]
             case _:
                 return None

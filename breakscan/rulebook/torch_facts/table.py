@@ -225,8 +225,8 @@ class Skipped:
         return package in self.packages or dotted in self.names or owner in self.names
 
     def in_practice(self, dotted: str) -> bool:
-        """True if calls of a name, or of others of its package, were seen to break the graph."""
-        return self.called.get(dotted, dotted.partition(".")[0] in self.called_packages)
+        """True if calls of a name, or of others of its package, were seen to break the graph; but for private ones."""
+        return self.called.get(dotted, "._" not in dotted and dotted.partition(".")[0] in self.called_packages)
 
 
 @cache
