@@ -286,6 +286,7 @@ class _Evidence:
         """Names, and the expressions that they are indexed with."""
         self._index = info.index
         self._api = api
+        self._called = {call.func for call in info.own_calls}
         self._compared: dict[str, set[str]] = {}
         """Names that hold a comparison, each with the names that are compared there."""
         self._indexed: list[tuple[ast.expr, ast.expr]] = []
@@ -353,7 +354,7 @@ class _Evidence:
 
     def _attribute(self, node: ast.Attribute) -> None:
         if isinstance(node.value, ast.Name):
-            is_own_method = node.attr in self._api.methods and node.attr not in COMMON_METHODS
+            is_own_method = node.attr in self._api.methods and node.attr not in COMMON_METHODS and node in self._called
             if node.attr in _CONTRARY:
                 self.doubted.add(node.value.id)
             elif node.attr in TELLING_ATTRIBUTES or is_own_method:
