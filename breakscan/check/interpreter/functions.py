@@ -161,7 +161,7 @@ class SingleCalls:
 
 
 _ASKS_FOR_TRACING = re.compile("compil|trac|script|export|fx_proxy")
-"""A part of all names of functions that say whether code is traced."""
+"""A part of the name of each function that reports if code is traced."""
 
 
 def is_small(info: FunctionInfo) -> bool:
