@@ -189,7 +189,8 @@ def baseline_text(baseline: FindingsBaseline) -> str:
     paths = map(quoted, baseline.paths)
     head = f"version = {VERSION}\ntargets = [{', '.join(targets)}]\npaths = [{', '.join(paths)}]\n"
     parts = [_HEADER, head]
-    for path, findings in groupby(sorted(baseline.findings, key=_order), key=lambda one: one.path):
+    ordered = sorted(baseline.findings, key=lambda one: (one.path, one.function or "", one.rule, one.code))
+    for path, findings in groupby(ordered, key=lambda one: one.path):
         lines = "".join(f"  {_line(one)},\n" for one in findings)
         parts.append(f"\n[[file]]\npath = {quoted(path)}\nfindings = [\n{lines}]\n")
     return "".join(parts)
@@ -199,10 +200,6 @@ def _line(one: KnownFinding) -> str:
     function = [] if one.function is None else [f"function = {quoted(one.function)}"]
     count = [] if one.count == 1 else [f"count = {one.count}"]
     return f"{{ {', '.join([f'rule = {quoted(one.rule)}', *function, f'code = {quoted(one.code)}', *count])} }}"
-
-
-def _order(one: KnownFinding) -> tuple[str, ...]:
-    return one.path, one.function or "", one.rule, one.code
 
 
 @dataclass(frozen=True, slots=True)

@@ -141,10 +141,10 @@ def check(
     started = time.perf_counter()
     where = [stdin] if stdin is not None else list(paths or (".",))
     if selection.target_torch is not None and "," in selection.target_torch:
-        if stdin is not None or format_ != "full" or any(map(ctx.params.get, _OF_ONE_TARGET)):
+        if stdin is not None or format_ not in ("full", "json") or any(map(ctx.params.get, _OF_ONE_TARGET)):
             others = ", ".join(map(_option, _OF_ONE_TARGET))
-            raise click.UsageError(f"--target-torch A,B lists what changes in files, without --format, {others}")
-        ctx.exit(_compare_targets(where, selection, own, output))
+            raise click.UsageError(f"--target-torch A,B lists what changes in files, as text or JSON, without {others}")
+        ctx.exit(_compare_targets(where, selection, own, output, format_))
     settings = selection.settings()
     named = settings_at(where, settings)
     fails = _failing(own.fail_on, library_of(named))
@@ -210,10 +210,10 @@ def check(
     ctx.exit(2 if unchecked else int(bool(failed or result.errors or unused) and not own.exit_zero))
 
 
-def _compare_targets(where: Sequence[str], selection: Selection, own: _Options, output: Path | None) -> int:
-    """Prints the findings that come, go or have another verdict from one version of torch to another, and returns the
+def _compare_targets(where: Sequence[str], selection: Selection, own: _Options, to: Path | None, format_: str) -> int:
+    """Writes the findings that come, go or have another verdict from one version of torch to another, and returns the
     exit status: 1 if one comes or is more severe.  Raises UsageError."""
-    versions = [one.strip() for one in (selection.target_torch or "").split(",")]
+    versions = (selection.target_torch or "").replace(" ", "").split(",")
     if len(versions) != 2:
         raise click.UsageError("--target-torch takes one version, or two that are compared: 2.13,2.15")
     results: list[CheckResult] = []
@@ -224,33 +224,33 @@ def _compare_targets(where: Sequence[str], selection: Selection, own: _Options, 
         nothing = CheckResult((), (), 0, 0, check_targets(settings_at(where, settings)))
         results.append(_check_files(where, discovery, settings, nothing, asked, own.quiet, True))
     first, second = ({(one.site, one.rule, one.mode): one for one in result.findings} for result in results)
-    lines, counts, fails = [], Counter[str](), False
+    lines, changes, fails = [], list[tuple[str, Finding | None, Finding | None]](), False
     for key in sorted({*first, *second}, key=lambda key: (key[0].path, key[0].line, key[0].column, key[1], key[2])):
         before, after = first.get(key), second.get(key)
         one = after or before
         verdicts = {f.verdict for f in (before, after) if f is not None}
         if one is None or (before and after and (len(verdicts) == 1 or None in verdicts)):
             continue  # the same, or not measured on one of them
-        change = "new" if before is None else "gone" if after is None else "changed"
-        counts[change] += 1
-        order = _SEVERITIES.index
-        fails |= after is not None and (before is None or order(after.severity) > order(before.severity))
-        was, now = map(_standing, (before, after))
+        changes.append(("new" if before is None else "gone" if after is None else "changed", before, after))
+        fails |= bool(after and (not before or _SEVERITIES.index(after.severity) > _SEVERITIES.index(before.severity)))
+        was, now = (
+            f"{f.severity.value} ({f.verdict.value if f.verdict else 'not measured'})" if f else "no finding"
+            for f in (before, after)
+        )
         lines.append(f"{one.site.path}:{one.site.line}:{one.site.column}: {was} → {now}  {one.rule} {one.message}")
+    counts = Counter(change for change, *_ in changes)
     total = ", ".join(f"{counts[change]} {change}" for change in ("new", "gone", "changed") if counts[change])
     names = " → ".join(versions_words(result.targets) for result in results)
     lines.append(f"torch {names}: {total or 'nothing changes'} in {counted(results[1].files, 'file')}")
-    errors = results[1].errors
-    lines += [f"{error.path}:{error.line}:{error.column}: not checked: {error.message}" for error in errors]
-    with report_stream(output) as stream:
-        stream.writelines(f"{visible(line)}\n" for line in lines)
-    return 2 if any(not error.syntax for error in errors) else int((fails or bool(errors)) and not own.exit_zero)
-
-
-def _standing(finding: Finding | None) -> str:
-    if finding is None:
-        return "no finding"
-    return f"{finding.severity.value} ({finding.verdict.value if finding.verdict else 'not measured'})"
+    lines += [f"{error.path}:{error.line}:{error.column}: not checked: {error.message}" for error in results[1].errors]
+    with report_stream(to) as stream:
+        if format_ == "json":
+            rules = library_of(settings_at(where, settings))
+            CHECK.write(format_, CheckReport(results[1], 0.0, rules, changes=changes), stream)
+        else:
+            stream.writelines(f"{visible(line)}\n" for line in lines)
+    errors = {error.syntax for error in results[1].errors}
+    return 2 if False in errors else int((fails or bool(errors)) and not own.exit_zero)
 
 
 def _failing(asked: tuple[str, ...] | None, library: Library) -> Callable[[Finding], bool]:

@@ -1,11 +1,11 @@
 """Reports of ``check``: JSON by ``schemas/check.schema.json``, and diagnostics.  ``check_terminal.py`` has others."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TextIO
 
-from breakscan.model.findings import CheckResult, Mode, Severity
+from breakscan.model.findings import CheckResult, Finding, Mode, Severity
 from breakscan.model.words import counted
 from breakscan.report.diagnostics import DiagnosticReport, Remark, error_site, finding_diagnostic
 from breakscan.report.findings import MODE_WORDS, finding_object, targets_object, versions_words
@@ -19,7 +19,8 @@ class CheckReport:
     """A result of ``check``, the seconds that it took, and the rules.  ``texts`` holds the sources of paths that are
     not on disk, such as standard input.  Of notebooks, the result shows places in ``cells``.  ``known`` counts the
     findings that a baseline allows, or that another commit has, which are not in the result, and ``fixable`` those that
-    ``fix`` has an edit for.  ``quiet`` leaves out all but the findings and what was not checked."""
+    ``fix`` has an edit for.  ``quiet`` leaves out all but the findings and what was not checked.  ``changes`` are the
+    findings that are new, gone or changed between two versions of torch, as they were and as they are."""
 
     result: CheckResult
     seconds: float
@@ -29,6 +30,7 @@ class CheckReport:
     known: int = 0
     quiet: bool = False
     fixable: int = 0
+    changes: Sequence[tuple[str, Finding | None, Finding | None]] | None = None
 
 
 def summary_line(report: CheckReport) -> str:
@@ -38,9 +40,10 @@ def summary_line(report: CheckReport) -> str:
     words = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "hint"}
     found = [counted(counts[severity], word) for severity, word in words.items() if counts[severity]]
     found = found or ["nothing new" if report.known else "nothing found"]
+    modes = {finding.mode for finding in result.findings} or {target.mode for target in result.targets}
     parts = [
         f"{', '.join(found)} in {counted(result.files, 'file')} ({report.seconds:.1f} s)",
-        f"torch {versions_words(result.targets)}, {' and '.join(MODE_WORDS[mode] for mode in _modes(result))}",
+        f"torch {versions_words(result.targets)}, {' and '.join(MODE_WORDS[mode] for mode in Mode if mode in modes)}",
     ]
     if not counts and not report.known:
         more = [f"{len(result.outside)} more in files that were not given"] if result.outside else []
@@ -71,21 +74,16 @@ def region_lines(result: CheckResult) -> Iterator[str]:
     yield from (f"{place}: unknown target" for place in result.unknown)
 
 
-def _modes(result: CheckResult) -> list[Mode]:
-    """The modes in which the findings' code is compiled: as asked for, or as a file exports it."""
-    found = {finding.mode for finding in result.findings} or {target.mode for target in result.targets}
-    return [mode for mode in Mode if mode in found]
-
-
-SCHEMA = 1
-
-
 def write_json(report: CheckReport, stream: TextIO) -> None:
     result, cells = report.result, report.cells
+
+    def listed(finding: Finding | None) -> object:
+        return finding and finding_object(finding, cells, report.library)
+
     by_rule = Counter(finding.rule for finding in result.findings)
     data = {
         **targets_object(result.targets),
-        "findings": [finding_object(finding, cells, report.library) for finding in result.findings],
+        "findings": [listed(finding) for finding in result.findings],
         "errors": [cells.object(error) for error in result.errors],
         "warnings": [cells.object(warning) for warning in result.warnings],
         "summary": {
@@ -95,7 +93,9 @@ def write_json(report: CheckReport, stream: TextIO) -> None:
             "by_rule": dict(sorted(by_rule.items())),
         },
     }
-    write_json_report(SCHEMA, data, stream)
+    if report.changes is not None:
+        data["changes"] = [{"change": how, "before": listed(a), "after": listed(b)} for how, a, b in report.changes]
+    write_json_report(1, data, stream)
 
 
 def check_diagnostics(report: CheckReport) -> DiagnosticReport:

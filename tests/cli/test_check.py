@@ -186,6 +186,8 @@ class TestConfiguration:
         assert done.status == 1
         assert first.startswith("listing.py:6:26: no finding → warning (splits)  BRK504 ")
         assert last == "torch 2.14 → 2.13: 1 new in 2 files"
+        [change] = breakscan("check", "--target-torch", "2.14,2.13", "--format", "json", "listing.py").json["changes"]
+        assert (change["change"], change["before"], change["after"]["rule"]) == ("new", None, "BRK504")
         assert breakscan("check", "--target-torch", "2.13,2.14", ".").status == 0
 
 

@@ -8,8 +8,7 @@ from enum import Enum
 
 from breakscan.check.compile_uses.uses import Found, Step, Survey, Target, Use, owner_of
 from breakscan.check.interpreter.values import literal
-from breakscan.check.project.index import ClassInfo, FunctionInfo
-from breakscan.check.project.roots import Method
+from breakscan.check.project.index import ClassInfo
 from breakscan.rulebook.events import Argument, EventKind
 from breakscan.source.walking import FunctionNode, Loop, is_name, own_nodes, reads, walk
 
@@ -159,27 +158,8 @@ _LISTS = frozenset({"list", "dict", "torch.nn.ModuleList", "torch.nn.ModuleDict"
 _WRITTEN = (ast.List, ast.ListComp, ast.Dict, ast.DictComp)
 
 
-def function_of(target: Target | None, survey: Survey) -> tuple[FunctionNode, bool] | None:
-    """The function that a call of what is compiled runs, and whether its first parameter is the object."""
-    match target:
-        case FunctionInfo():
-            return target.node, False
-        case Method(info):
-            return info.node, not info.is_static
-        case ClassInfo():
-            forward = survey.project.method(target, "forward")
-            return (forward.node, True) if forward is not None else None
-    return None
-
-
-def parameters(function: FunctionNode, bound: bool) -> list[str]:
-    """The names of the parameters that can be given by position."""
-    given = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
-    return given[1:] if bound else given
-
-
 def parameter_of(call: ast.Call, argument: ast.expr, function: FunctionNode, bound: bool) -> str | None:
-    names = parameters(function, bound)
+    names = [a.arg for a in (*function.args.posonlyargs, *function.args.args)][bound:]
     for i, given in enumerate(call.args):
         if given is argument:
             if isinstance(given, ast.Starred) or i >= len(names):
@@ -270,7 +250,8 @@ def _of_argument(survey: Survey, use: Use, changes: Changes, argument: ast.expr)
         marked = "size:unmarked" if _MARKS.isdisjoint(names) else "size:marked"
         return _passed(use, argument, "changing-size", None, marked)
     target = use.compiled.target
-    known = function_of(target, survey)
+    info = survey.finder.run_by(target)[0] if target is not None else None
+    known = (info.node, target is not info and not info.is_static) if info is not None else None
     parameter = parameter_of(use.call, argument, *known) if known else None
     if known is None or parameter is None:
         return None
@@ -340,11 +321,10 @@ def _grows(name: str, loop: Loop, use: Use, survey: Survey) -> str | None:
     if before is None or rebound:
         return None
     made = before.value
-    kinds = (("list", ast.List), ("dict", ast.Dict))
-    kind = next((name for name, display in kinds if _is_made(made, display, name, survey)), None)
-    if kind is None:
-        owner = survey.index.class_named(survey.index.dotted(made.func) or "") if isinstance(made, ast.Call) else None
-        return "object" if growing_lists(owner) else None
+    kinds = {ast.List: "list", ast.Dict: "dict"}
+    kind = survey.index.dotted(made.func) if isinstance(made, ast.Call) else kinds.get(type(made))
+    if kind is None or kind not in kinds.values():
+        return "object" if growing_lists(survey.index.class_named(kind or "")) else None
     effects = {_grows_by(node, name, kind) for node in walk(loop)}
     return kind if True in effects and False not in effects else None
 
@@ -380,9 +360,3 @@ def _grows_by(node: ast.AST, name: str, kind: str) -> bool | None:
     if isinstance(node, ast.Delete) and reads(node, name):
         return False
     return True if isinstance(node, ast.AugAssign) and is_name(node.target, name) else None
-
-
-def _is_made(value: ast.expr | None, literal: type[ast.expr], maker: str, survey: Survey) -> bool:
-    if isinstance(value, ast.Call):
-        return survey.index.dotted(value.func) == maker
-    return isinstance(value, literal)

@@ -176,10 +176,9 @@ def _number(node: ast.expr | None, made: FunctionInfo | None) -> _Number | None:
         return float if type(node.value) is float else int
     if made is None or not isinstance(node, ast.Name):
         return None
-    given = made.node.args
-    for parameter in (*given.posonlyargs, *given.args, *given.kwonlyargs):
-        if parameter.arg == node.id and isinstance(parameter.annotation, ast.Name):
-            return {"float": float, "int": int}.get(parameter.annotation.id)
+    annotation = getattr(made.argument(node.id), "annotation", None)
+    if isinstance(annotation, ast.Name):
+        return {"float": float, "int": int}.get(annotation.id)
     return _number(made.defaults.get(node.id), None)
 
 

@@ -168,14 +168,12 @@ def _bound_by(statement: ast.stmt) -> Iterator[tuple[str | ast.Attribute, ast.ex
                     yield target, statement.value
             else:
                 yield from ((name, None) for name in stored_names(target))
-    elif isinstance(statement, ast.For | ast.AsyncFor | ast.AugAssign):
-        yield from ((name, None) for name in stored_names(statement.target))
-    elif isinstance(statement, ast.With | ast.AsyncWith):
-        for item in statement.items:
-            if item.optional_vars is not None:
-                yield from ((name, None) for name in stored_names(item.optional_vars))
     elif isinstance(statement, ast.Import | ast.ImportFrom):
         yield from ((alias.asname or alias.name.split(".")[0], None) for alias in statement.names)
+    else:
+        entered = (item.optional_vars for item in getattr(statement, "items", ()))
+        for one in (getattr(statement, "target", None), *entered):
+            yield from ((name, None) for name in (stored_names(one) if one is not None else ()))
 
 
 Target = FunctionInfo | Method | ClassInfo
@@ -247,7 +245,7 @@ class Survey:
         self.text = self.index.module.text
         self.scopes = scopes
         self.compiled: dict[Binding, Compiled] = {}
-        self._finder = RootFinder(project)
+        self.finder = RootFinder(project)
         self._in_place: dict[tuple[Scope | ClassInfo, str], list[Binding]] = {}
         """Statements such as ``model.compile()``, by the name or attribute that holds something compiled from there."""
         self.steps = [step for scope in scopes.scopes for step in scope.steps]
@@ -331,7 +329,7 @@ class Survey:
         """The function, or the class of the module, that an expression is: the last one that its name is bound to."""
         if isinstance(node, ast.Lambda):
             return FunctionInfo(node, "<lambda>", self.index)
-        found = self._finder.resolve(node, Spot(self.index, scope.info))[-1:]
+        found = self.finder.resolve(node, Spot(self.index, scope.info))[-1:]
         return next((one for one in found if isinstance(one, Target)), None)
 
     def compiled_apart(self) -> Iterator[tuple[ClassInfo, FunctionInfo]]:
@@ -347,7 +345,7 @@ class Survey:
             if target is None:
                 continue
             if step.loops or any(isinstance(n, ast.comprehension) for n in walk(step.statement)):
-                for held in self._finder.resolve(target, Spot(self.index, step.scope.info)):
+                for held in self.finder.resolve(target, Spot(self.index, step.scope.info)):
                     forward = self.project.method(held, "forward") if isinstance(held, ClassInfo) else None
                     if isinstance(held, ClassInfo) and forward is not None:
                         yield held, forward

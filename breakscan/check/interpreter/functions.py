@@ -153,10 +153,7 @@ class SingleCalls:
             reaches_end = not isinstance(body, list) or run_body(frame, body)
         finally:
             self.running.discard(info)
-        known = {
-            (one.truth if one.literal is None else bool(one.literal)) if isinstance(one, av.Constant) else None
-            for one in frame.returned
-        }
+        known = {getattr(one, "truth", None) for one in frame.returned}
         return known.pop() if len(known) == 1 and not reaches_end else None
 
 

@@ -79,9 +79,6 @@ _TESTS = frozenset({ast.Constant, ast.UnaryOp, ast.BoolOp, ast.Name, ast.Attribu
 """The kinds of expressions whose truth may be known."""
 
 
-_Literal = (str, int, float)
-
-
 def _known_comparison(frame: Frame, test: ast.Compare, *, by_default: bool) -> bool | None:
     """The result of comparing a known constant with literals; with ``by_default``, of the default of a parameter."""
     right = test.comparators[0]
@@ -96,7 +93,7 @@ def _known_comparison(frame: Frame, test: ast.Compare, *, by_default: bool) -> b
     if not isinstance(value, av.Constant) or value.literal is None or value.by_default is not by_default:
         return None
     op = type(test.ops[0])
-    if isinstance(right, ast.Constant) and isinstance(right.value, _Literal) and op in COMPARE:
+    if isinstance(right, ast.Constant) and isinstance(right.value, str | int | float) and op in COMPARE:
         both_numbers = not isinstance(value.literal, str) and not isinstance(right.value, str)
         if both_numbers or op in (ast.Eq, ast.NotEq):
             return bool(COMPARE[op](value.literal, right.value))
@@ -107,14 +104,13 @@ def _known_comparison(frame: Frame, test: ast.Compare, *, by_default: bool) -> b
     return None
 
 
-COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-}
+COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = dict(
+    zip(
+        (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE),
+        (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge),
+        strict=True,
+    )
+)
 
 
 def _known_call(frame: Frame, test: ast.Call) -> bool | None:

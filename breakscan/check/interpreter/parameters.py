@@ -183,11 +183,9 @@ def promises_number(info: FunctionInfo, name: str) -> bool:
     default = info.defaults.get(name)
     if isinstance(default, ast.Constant) and isinstance(default.value, bool):
         return True
-    given = info.node.args
-    for argument in (*given.posonlyargs, *given.args, *given.kwonlyargs):
-        if argument.arg == name and argument.annotation is not None:
-            return isinstance(annotated_value(info.index, argument.annotation), av.Constant | av.Size)
-    return False
+    argument = info.argument(name)
+    annotation = argument.annotation if argument is not None else None
+    return isinstance(annotated_value(info.index, annotation), av.Constant | av.Size)
 
 
 def _parameter(

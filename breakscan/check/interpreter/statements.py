@@ -207,9 +207,9 @@ def _if(frame: Frame, node: ast.If) -> bool:
     elif body_goes_on:
         _reset(frame, after_body)
         frame.outcomes = known_after_body
-        _rest_stands_under(frame, when_true)
+        frame.conditions += [c for c in when_true if c not in frame.conditions]  # the rest of the block is under them
     elif else_goes_on:
-        _rest_stands_under(frame, when_false)
+        frame.conditions += [c for c in when_false if c not in frame.conditions]
     return body_goes_on or else_goes_on
 
 
@@ -238,11 +238,6 @@ def _mark_conditional(
             merged[name] = replace(value, optional=conditions[0])
         elif av.literal_of(other.get(name, av.UNKNOWN)) is not None:
             merged[name] = replace(value, optional=av.has_outcome(*test))
-
-
-def _rest_stands_under(frame: Frame, conditions: list[Condition]) -> None:
-    """Adds the conditions, which are the other outcome of an early exit, to the rest of the block."""
-    frame.conditions += [c for c in conditions if c not in frame.conditions]
 
 
 def is_guard(node: ast.If) -> bool:

@@ -47,14 +47,8 @@ def has_outcome(test: ast.expr, outcome: bool) -> Condition:
     return Condition(ConditionKind.TEST, ast.unparse(test), outcome)
 
 
-_OPPOSITE: dict[type[ast.cmpop], type[ast.cmpop]] = {
-    ast.Eq: ast.NotEq,
-    ast.NotEq: ast.Eq,
-    ast.In: ast.NotIn,
-    ast.NotIn: ast.In,
-    ast.Is: ast.IsNot,
-    ast.IsNot: ast.Is,
-}
+_OPPOSITE: dict[type[ast.cmpop], type[ast.cmpop]] = {ast.Eq: ast.NotEq, ast.In: ast.NotIn, ast.Is: ast.IsNot}
+_OPPOSITE |= {other: one for one, other in _OPPOSITE.items()}
 
 
 class Sure(int, Enum):

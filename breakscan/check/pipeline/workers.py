@@ -9,6 +9,7 @@ import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from itertools import chain
 from pathlib import Path
 from threading import Thread
 from typing import Any, TypeVar
@@ -37,7 +38,7 @@ def in_processes(
             yield from results
             done += 1
     except BrokenProcessPool:
-        for task in _flat(batches[done:]):
+        for task in chain.from_iterable(batches[done:]):
             with _pool(start, 1) as pool:
                 try:
                     result = pool.submit(_do, [task]).result()[0]
@@ -45,11 +46,7 @@ def in_processes(
                     result = died(task)
             yield result
     except OSError:  # the system has no room for more processes or their pipes
-        yield from map(here, _flat(batches[done:]))
-
-
-def _flat(batches: Iterable[Sequence[Task]]) -> list[Task]:
-    return [task for batch in batches for task in batch]
+        yield from map(here, chain.from_iterable(batches[done:]))
 
 
 def _results(pool: ProcessPoolExecutor, batches: Iterable[Sequence[Task]]) -> Iterator[list[Any]]:

@@ -130,14 +130,11 @@ def _inherited(project: Project, index: ModuleIndex) -> Iterator[Entry]:
         known = set(owner.methods)
         for base in project.bases_of(owner)[1:] if defined else ():
             for name, info in base.methods.items():
-                if name not in known and name not in _NEVER_COMPILED and not defined.isdisjoint(_calls_of(info)):
+                called = (call.func for call in info.own_calls)
+                own = {f.attr for f in called if isinstance(f, ast.Attribute) and is_name(f.value, info.receiver)}
+                if name not in known and name not in _NEVER_COMPILED and not defined.isdisjoint(own):
                     yield _assumed(info, Assumption.FUNCTION, owner)
             known |= base.methods.keys()
-
-
-def _calls_of(method: FunctionInfo) -> set[str]:
-    called = (call.func for call in method.own_calls)
-    return {f.attr for f in called if isinstance(f, ast.Attribute) and is_name(f.value, method.receiver)}
 
 
 def _assumed(info: FunctionInfo, why: Assumption, receiver: ClassInfo | None = None) -> Entry:

@@ -108,10 +108,10 @@ class Project:
         self._roots.append(str(path))
         if len(self._kept) > self._counted:
             # Frees the trees that were not used for longest, where there are too many.
-            lines = sum(len(index.module.lines) for index, _ in self._kept.values())
+            lines = sum(index.module.text.count("\n") for index, _ in self._kept.values())
             while lines > MOST_LINES_KEPT:
                 _, (index, _) = self._kept.popitem(last=False)
-                lines -= len(index.module.lines)
+                lines -= index.module.text.count("\n")
                 index.release()
             self._counted = len(self._kept) + FILES_BETWEEN_COUNTS
 

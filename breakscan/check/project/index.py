@@ -88,6 +88,10 @@ class FunctionInfo:
         given = [*self.node.args.posonlyargs, *self.node.args.args]
         return given[0].arg if given else None
 
+    def argument(self, name: str) -> ast.arg | None:
+        given = self.node.args
+        return next((a for a in (*given.posonlyargs, *given.args, *given.kwonlyargs) if a.arg == name), None)
+
     @property
     def is_static(self) -> bool:
         return "staticmethod" in self.decorators

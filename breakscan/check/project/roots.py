@@ -251,7 +251,7 @@ class RootFinder:
         if target is None or isinstance(target, ast.Constant):
             return  # a decorator with arguments
         found = [one for one in self.resolve(target, place) if not isinstance(one, _Type)]
-        runs = [info for one in found if (info := self._run_by(one)[0]) is not None]
+        runs = [info for one in found if (info := self.run_by(one)[0]) is not None]
         of_tests = all(is_test(info.index.module.display) for info in runs)
         in_test = is_test(index.module.display) or bool(place.function and place.function.name.startswith("test"))
         # A test compiles what works under its own settings.
@@ -290,14 +290,14 @@ class RootFinder:
             mode = mode or Mode.FULLGRAPH
         path = index.module.display
         for one in named:
-            info, receiver = self._run_by(one)
+            info, receiver = self.run_by(one)
             if info is not None and not info.is_generator:  # on its own, a generator is never compiled
                 region = Region(path, node.lineno, how, info.qualname)
                 calls = [*self._calls_of(info), *self._calls_of_result(node, index)]
                 self.roots.entries.append(Entry(info, region, receiver, mode=mode, given=self._objects(info, calls)))
                 self.roots.calls.known.add(f"{path}:{node.lineno}")
 
-    def _run_by(self, named: _Named) -> tuple[FunctionInfo | None, ClassInfo | None]:
+    def run_by(self, named: _Named) -> tuple[FunctionInfo | None, ClassInfo | None]:
         """The function that runs when something is called, and the class of its object."""
         match named:
             case FunctionInfo():
@@ -464,7 +464,7 @@ class RootFinder:
             yield from self._defined(name, place.index)
         elif inner := _qualified(place.index, f"{function.qualname}.<locals>.{name}"):
             yield inner
-        elif (argument := _argument(function, name)) is None:
+        elif (argument := function.argument(name)) is None:
             yield from self._of_name(name, self._around(place))
         elif (promised := _promised(place.index, argument.annotation)) is not None:
             yield promised
@@ -606,7 +606,7 @@ class RootFinder:
     def _is_number(self, node: ast.expr, place: Spot) -> bool:
         """True for a parameter of the caller that is annotated as a number."""
         name = node.id if isinstance(node, ast.Name) and place.function is not None else ""
-        argument = _argument(place.function, name) if place.function is not None else None
+        argument = place.function.argument(name) if place.function is not None else None
         is_number = argument is not None and getattr(argument.annotation, "id", "") in ("bool", "float", "int")
         return is_number and not self._bound(name, place)
 
@@ -617,7 +617,7 @@ class RootFinder:
                 return place.index.dotted(node.func) not in _CONTAINERS
             case ast.Name(id=name):
                 values = self._values_of(name, place)
-                if not values and place.function is not None and _argument(place.function, name) is None:
+                if not values and place.function is not None and place.function.argument(name) is None:
                     around = self._around(place)
                     values = [(one, around) for one in self._bound(name, around)]
                 return deep < MOST_CALLS_DEEP and all(self._is_one(*one, deep + 1) for one in values)
@@ -635,7 +635,7 @@ class RootFinder:
         """The values of a name in a place; of a parameter that is not bound again, those that calls pass."""
         values = [(one, place) for one in self._bound(name, place) if not reads(one, name)]
         function = place.function
-        if values or function is None or _argument(function, name) is None:
+        if values or function is None or function.argument(name) is None:
             return values
         return _passed_by(self._calls_of(function), function, name)
 
@@ -717,11 +717,6 @@ def _passed(call: ast.Call, callee: FunctionInfo) -> dict[str, ast.expr]:
 def _passed_by(calls: Sequence[tuple[ast.Call, Spot]], callee: FunctionInfo, name: str) -> list[tuple[ast.expr, Spot]]:
     """The expressions that calls pass to a parameter, each with where it stands."""
     return [(one, place) for call, place in calls if (one := _passed(call, callee).get(name)) is not None]
-
-
-def _argument(function: FunctionInfo, name: str) -> ast.arg | None:
-    given = function.node.args
-    return next((a for a in (*given.posonlyargs, *given.args, *given.kwonlyargs) if a.arg == name), None)
 
 
 def _promised(index: ModuleIndex, annotation: ast.expr | None) -> ClassInfo | None:
