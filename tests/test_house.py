@@ -27,7 +27,7 @@ ROOMS = {
     "model": Room("", 1157, 9),
     "source": Room("model", 1789, 14),
     "rulebook": Room("model source", 2476, 12),
-    "check": Room(STATIC, 10938, 40),
+    "check": Room(STATIC, 10879, 40),
     "fix": Room(f"{STATIC} check", 6989, 36),
     "recording": Room(STATIC, 7905, 30),
     "explanation": Room(f"{STATIC} check recording", 5847, 20),
