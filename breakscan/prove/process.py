@@ -239,7 +239,8 @@ class WorkerProcess:
         from breakscan.recording.hooks.around import PlainCallHook
         from breakscan.recording.recorder import Recorder
 
-        PlainCallHook.every = LOOKS
+        if self._whole is not None:
+            PlainCallHook.every = LOOKS
         # Steps that are timed are not slowed down by counting calls.
         self._records = self._recorder.enter_context(Recorder(self._recording, runs=self._looks))
 
