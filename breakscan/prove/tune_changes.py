@@ -37,8 +37,8 @@ _DISABLES = {"torch.compiler.disable", "torch._dynamo.disable"}
 _CLOCK = "BRK404"
 _CLOCKS = {"time", "timeit", "datetime"}
 """The rule of breaks at clocks, and the modules that have these."""
-_TESTS, _UNTRACED = "BRK1", ("BRK407", "BRK410", "BRK420", "BRK507", "BRK612")
-"""The family of rules of breaks at tests of tensors, and those at calls that ask the system, a file or a context."""
+_UNTRACED = {"BRK407", "BRK410", "BRK420", "BRK507", "BRK612"}
+"""The rules of breaks at calls that ask the system, a file or a context."""
 _CONSTANT = "torch.compiler.assume_constant_result"
 NOT_COMPILED = "without torch.compile"
 """The name of the change that compiles nothing."""
@@ -260,8 +260,8 @@ def _of_callers(program: TunedProgram) -> Iterator[ProgramChange]:
 
 
 def _of_branches(program: TunedProgram) -> Iterator[ProgramChange]:
-    """The `if` on a tensor that breaks, or ends an export: its sides chosen by ``torch.where``.  Where it raises, also
-    the side that every call takes, with a check that it does."""
+    """The `if` on a tensor that breaks, or ends an export: its sides chosen by ``torch.where``, or no exit of compiled
+    code.  Where it raises, also the side that every call takes, with a check that it does."""
     for problem in program.explanation.problems:
         site, file = problem.site, program.file(problem.site.path)
         is_export = problem.kind is ProblemKind.EXPORT
@@ -275,13 +275,15 @@ def _of_branches(program: TunedProgram) -> Iterator[ProgramChange]:
         number = [file.code(one.test) for one in branches[: branches.index(branch)]].count(test)
         both = f"{BOTH_COMPUTED.text}; {A_NEW_TENSOR.text}"
         edits: list[tuple[str, str, Callable[..., Edit | None]]] = [("torch.where", both, _chosen)]
+        edits.append(("no early exit", "what follows the exit gives what the exit gives", _without_exit))
         if is_export or problem.verdict is Verdict.RAISES:
             for holds, words in ((True, "true"), (False, "false")):
                 assumes = in_one_line(f"`{test}` is {words} in every call")
                 edits.append((f"torch._check that it is {words}", assumes, partial(_checked, holds=holds)))
         for what, assumes, edit in edits:
             write = writer((os.path.abspath(site.path), partial(_at_branch, test=test, number=number, edit=edit)))
-            yield ProgramChange(RemedyKind.CONSTRUCT, in_one_line(f"at `{test}`, {what}"), write, (assumes,))
+            name = in_one_line(f"at `{test}`, {what}")
+            yield ProgramChange(RemedyKind.CONSTRUCT, name, write, (assumes,), branches=True)
 
 
 def _branches(file: UserFile) -> list[cst.If | cst.IfExp]:
@@ -326,6 +328,15 @@ def _value_of(line: cst.CSTNode, other: cst.CSTNode) -> cst.BaseExpression | Non
         return None if isinstance(value, cst.Tuple) else value
     others = findall(other, m.Arg())
     return next((one.value for one in small.value.args if not any(one.deep_equals(its) for its in others)), None)
+
+
+def _without_exit(file: UserFile, branch: cst.If | cst.IfExp) -> Edit | None:
+    """``if not torch.compiler.is_compiling() and mask.all(): return y``: what follows does the same with more work."""
+    last = branch.body.body[-1] if isinstance(branch, cst.If) and branch.orelse is None else None
+    if not isinstance(last, cst.SimpleStatementLine) or not isinstance(last.body[-1], cst.Return | cst.Continue):
+        return None
+    test = cst.parse_expression(f"not {file.named('torch.compiler.is_compiling')}()")
+    return Edit({branch.test: cst.BooleanOperation(test, cst.And(), operand_of_and(branch.test))})
 
 
 def _checked(file: UserFile, branch: cst.If | cst.IfExp, holds: bool) -> Edit | None:
@@ -717,37 +728,6 @@ def _untimed(file: UserFile, line: int) -> Edit | None:
     return Edit(found) if found else None
 
 
-def _of_exits(program: TunedProgram) -> Iterator[ProgramChange]:
-    """Early exits that a tensor decides, left to eager code: what follows may do the same with more work."""
-    tests: dict[str, dict[tuple[str, str], None]] = {}
-    for site in program.explanation.breaks:
-        file = program.file(site.site.path) if site.rule is not None and site.rule.id.startswith(_TESTS) else None
-        for test in _exits(file) if file is not None else ():
-            if file is not None and file.span(test)[0] <= site.site.line <= file.span(test)[2]:
-                at = os.path.abspath(site.site.path), file.code(test)
-                tests.setdefault(site.function or "", {})[at] = None
-    for names in (*([list(tests)] if len(tests) > 1 else []), *([name] for name in tests)):
-        write = writer(*((path, partial(_without_exit, test=test)) for name in names for path, test in tests[name]))
-        what = f"no early exit in compiled {' and '.join(names)}"
-        yield ProgramChange(RemedyKind.CONSTRUCT, what, write, ("what follows an exit gives what the exit gives",))
-
-
-def _exits(file: UserFile) -> Iterator[cst.BaseExpression]:
-    """The tests of an ``if`` that ends in ``return`` or ``continue``."""
-    for node in walk(file.module):
-        last = node.body.body[-1] if isinstance(node, cst.If) and node.orelse is None else None
-        ends = last.body[-1] if isinstance(last, cst.SimpleStatementLine) else None
-        if isinstance(node, cst.If) and isinstance(ends, cst.Return | cst.Continue):
-            yield node.test
-
-
-def _without_exit(file: UserFile, test: str) -> Edit | None:
-    """``if not torch.compiler.is_compiling() and mask.all(): return y``."""
-    eager = cst.parse_expression(f"not {file.named('torch.compiler.is_compiling')}()")
-    found = [one for one in _exits(file) if file.code(one) == test]
-    return Edit({one: cst.BooleanOperation(eager, cst.And(), operand_of_and(one)) for one in found}) if found else None
-
-
 def _of_constants(program: TunedProgram) -> Iterator[ProgramChange]:
     """A constant of compiled code in place of a question to a file, the system or a context."""
     for site in program.explanation.breaks:
@@ -919,7 +899,6 @@ SOLVING: tuple[Changes, ...] = (
     _of_enabled,
     _of_disabled,
     _of_clocks,
-    _of_exits,
     _of_constants,
     _of_sizes,
     _of_other_calls,
