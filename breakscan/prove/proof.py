@@ -185,14 +185,14 @@ class ProgramChange:
 
     ``name`` identifies it for people (``net.py:12 where``, ``capture_scalar_outputs = True``); ``assumes`` are the
     things that have to be true for it to be right, in at most two lines.  ``write`` returns the texts of the files that
-    it changes, as they are after other changes, and None where it does not fit them.  One that ``branches`` in another
-    way has to be proved by the compiled calls: a run may take one side alone."""
+    it changes, as they are after other changes, and None where it does not fit them.  One that ``skips`` code
+    in compiled calls has to be proved by these: no call may have run it."""
 
     kind: RemedyKind
     name: str
     write: Callable[[Texts], Texts | None]
     assumes: tuple[str, ...] = ()
-    branches: bool = False
+    skips: bool = False
 
 
 class TrialVerdict(str, Enum):

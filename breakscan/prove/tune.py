@@ -832,7 +832,7 @@ class _Tune:
             held.append(f"results {where}")
         # Without the compiler, the whole run of a program that fails was compared, too.
         unproved = [one for one in made.edits if one.difference or not self.look.about.error]
-        if (unproved or any(one.branches for one in made.changes)) and Evidence.CALLS not in compared:
+        if (unproved or any(one.skips for one in made.changes)) and Evidence.CALLS not in compared:
             held.append("the edits were not proved by the compiled calls")
         assumes = [line for one in made.changes for line in one.assumes]
         if assumes and Evidence.RUN not in compared:

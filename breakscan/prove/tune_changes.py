@@ -283,7 +283,7 @@ def _of_branches(program: TunedProgram) -> Iterator[ProgramChange]:
         for what, assumes, edit in edits:
             write = writer((os.path.abspath(site.path), partial(_at_branch, test=test, number=number, edit=edit)))
             name = in_one_line(f"at `{test}`, {what}")
-            yield ProgramChange(RemedyKind.CONSTRUCT, name, write, (assumes,), branches=True)
+            yield ProgramChange(RemedyKind.CONSTRUCT, name, write, (assumes,), edit is _without_exit)
 
 
 def _branches(file: UserFile) -> list[cst.If | cst.IfExp]:
