@@ -40,6 +40,7 @@ _CLOCKS = {"time", "timeit", "datetime"}
 _UNTRACED = {"BRK407", "BRK410", "BRK420", "BRK507", "BRK612"}
 """The rules of breaks at calls that ask the system, a file or a context."""
 _CONSTANT = "torch.compiler.assume_constant_result"
+_WRITES = m.MatchRegex(r"write\w*|dump|save|append|add|update|set|reset|put|send|mkdir|unlink")
 NOT_COMPILED = "without torch.compile"
 """The name of the change that compiles nothing."""
 
@@ -738,7 +739,10 @@ def _of_constants(program: TunedProgram) -> Iterator[ProgramChange]:
         path, names, call = os.path.abspath(site.site.path), {*written(function)}, file.at(site.site)
         if _gives_values(file, function):
             yield from _decorate(program, path, site.function or "", _CONSTANT)
-        if isinstance(call, cst.Call) and {*read(call)} <= {*written(file.module)} - names:
+        # What is called for what it does has no value that is used.
+        if not isinstance(call, cst.Call) or isinstance(file.parents[call], cst.Expr):
+            continue
+        if {*read(call)} <= {*written(file.module)} - names and not findall(call, m.Attribute(attr=m.Name(_WRITES))):
             code = file.code(call)
             write = writer((path, partial(_constant, function=site.function or "", code=code)))
             assumes = (f"{code} gives the same in each call",)
@@ -746,13 +750,15 @@ def _of_constants(program: TunedProgram) -> Iterator[ProgramChange]:
 
 
 def _gives_values(file: UserFile, function: cst.FunctionDef) -> bool:
-    """True for a function that returns something, stores nothing, and is given literals alone."""
+    """True for a function that returns a value, stores and writes nothing, and is given literals alone."""
     calls = [one for one in walk(file.module) if isinstance(one, cst.Call)]
     given = [one.value for call in calls if file.code(call.func).endswith(function.name.value) for one in call.args]
     is_given = bool(given) or {*written(function.params)} <= {"self", "cls"}
-    stored = findall(function.body, m.AssignTarget(target=~m.Name()) | m.AugAssign(target=~m.Name()) | m.Global())
-    is_literal = is_given and all(isinstance(one, cst.SimpleString | cst.BaseNumber) for one in given)
-    return is_literal and not stored and bool(findall(function.body, m.Return()))
+    stored = m.AssignTarget(target=~m.Name()) | m.AugAssign(target=~m.Name()) | m.Global() | m.Return(value=None)
+    if not is_given or findall(function.body, stored | m.Attribute(attr=m.Name(_WRITES))):
+        return False
+    is_literal = all(isinstance(one, cst.SimpleString | cst.BaseNumber) for one in given)
+    return is_literal and bool(findall(function.body, m.Return()))
 
 
 def _constant(file: UserFile, function: str, code: str) -> Edit | None:
