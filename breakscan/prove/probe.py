@@ -8,8 +8,10 @@ from __future__ import annotations
 import ast
 import contextlib
 import os
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 from pathlib import Path
 
 from breakscan.fix.result import EXCEPTIONS, Effect, effects_of
@@ -24,6 +26,7 @@ from breakscan.prove.varied_calls import VariedCalls
 from breakscan.prove.worker import UNCHANGED, Candidate, OutOfTime, Worker, WorkerError
 from breakscan.source.module import SourceProblem, decode_source, read_source
 from breakscan.source.paths import display_path
+from breakscan.source.walking import asks_for_compiling
 
 _EFFECTS: Mapping[Part | Change, Effect] = {
     Part.GRADIENT: Effect.GRADIENTS,
@@ -124,10 +127,13 @@ class Probe:
         found: list[VariedDifference] = []
         others: dict[VariedCall, tuple[ResultDifference, ...]] = {}
         code = [ran]
-        left = LONGEST
-        for number, calls in self._varied.items():
+        # Eager code never runs what a change leaves to the compiler alone.
+        compiling = any(_asks(after) - _asks(before) for before, after in candidate.texts.values())
+        left = LONGEST * (1 + compiling)
+        for (number, calls), told in product(self._varied.items(), (True, False)[not compiling :]):
             try:
-                run = worker.ask(VariedCalls.compare, self._folder, number, self._original.reference, calls, left)
+                expected = self._folder, number, self._original.reference
+                run = worker.ask(VariedCalls.compare, *expected, calls, left, told)
             except WorkerError as error:
                 found.append(VariedDifference(calls[0], self._names[calls[0].callable], error=error.first_line))
                 break
@@ -137,7 +143,7 @@ class Probe:
             left -= run.seconds
             code.append(run.ran)
             others |= {call: one for call, one in zip(run.calls, run.differences, strict=True) if one}
-        self._repeat(others.keys() - self._repeated.keys())
+        self._repeat(others.keys() - self._repeated.keys(), compiling)
         for call, differences in others.items():
             if not self._repeated[call]:
                 # One that the change does not state comes first.
@@ -146,7 +152,7 @@ class Probe:
                 found.append(VariedDifference(call, name, one, is_stated=is_stated(one, effects)))
         return found, list(self._unseen(candidate, code))
 
-    def _repeat(self, calls: Collection[VariedCall]) -> None:
+    def _repeat(self, calls: Collection[VariedCall], compiling: bool) -> None:
         """Runs calls again without a change, in a further process: where they differ, a change need not be why."""
         self._repeated.update(dict.fromkeys(calls, ()))
         if not calls:
@@ -158,7 +164,7 @@ class Probe:
             for number, of_kind in self._varied.items():
                 if wanted := tuple(call for call in of_kind if call in calls):
                     expected = self._folder, number, self._original.reference
-                    run = again.ask(VariedCalls.compare, *expected, wanted, LONGEST)
+                    run = again.ask(VariedCalls.compare, *expected, wanted, LONGEST, compiling)
                     self._repeated.update(zip(run.calls, run.differences, strict=True))
         if details := [one[0] for one in self._repeated.values() if one]:
             self.problem = Observation(ObservationKind.VARIED_UNREPEATABLE, details=tuple(details[:1]))
@@ -184,6 +190,12 @@ class Probe:
             replaced = set(range(1, before.count("\n") + 2)) - kept - hidden
             yield from unrun(UnseenKind.REPLACED, name, before, after, replaced, old)
             yield from unrun(UnseenKind.NEW, name, after, before, lines.changed_lines(), new)
+
+
+def _asks(text: str) -> Counter[str]:
+    """The tests of a text of whether code is being compiled."""
+    tests = (node.test for node in ast.walk(ast.parse(text)) if isinstance(node, ast.If | ast.IfExp | ast.While))
+    return Counter(ast.unparse(test) for test in tests if asks_for_compiling(test))
 
 
 def text_of(path: str) -> str | None:

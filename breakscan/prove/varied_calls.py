@@ -23,7 +23,7 @@ from breakscan.prove.equal import NOTED, Expected, ResultDifference, has_informa
 from breakscan.prove.overlay import ExecutedCode
 from breakscan.prove.protocol import RanCode, Variation, VariedCall
 from breakscan.prove.state import StateSnapshot, digest, is_number, read_file, write_file
-from breakscan.prove.torch_state import Modes, eager_stance, torch
+from breakscan.prove.torch_state import Modes, eager_stance, told_to_compile, torch
 
 
 class TimeLimitReached(BaseException):
@@ -301,13 +301,20 @@ class VariedCalls:
         return VariedRun(tuple(kept), (), self._united(code), unloaded_time() - began)
 
     def compare(
-        self, folder: str, number: int, reference: Reference, calls: tuple[VariedCall, ...], seconds: float
+        self,
+        folder: str,
+        number: int,
+        reference: Reference,
+        calls: tuple[VariedCall, ...],
+        seconds: float,
+        compiling: bool = False,
     ) -> VariedRun:
-        """Runs varied calls of one kind in a changed program, and compares them with those of the unchanged one."""
+        """Runs varied calls of one kind in a changed program, and compares them with those of the unchanged one. With
+        ``compiling``, code that asks whether it is being compiled is told so, though it is not."""
         began = unloaded_time()
         results = read_file(f"{folder}/results{number}.pt")
         ended, differences, code = [], [], []
-        for varied, result, ran in self._run(folder, calls, seconds):
+        for varied, result, ran in self._run(folder, calls, seconds, compiling):
             with reference.opened() as usual:
                 expected, stays = usual.of_other_call(results[varied]), self._is_known(varied, result)
                 differences.append(varied_differences(expected, result, stays))
@@ -326,14 +333,15 @@ class VariedCalls:
         return {path: sum((one[path] for one in code), RanCode()) for path in self._files}
 
     def _run(
-        self, folder: str, calls: Sequence[VariedCall], seconds: float
+        self, folder: str, calls: Sequence[VariedCall], seconds: float, compiling: bool = False
     ) -> Iterator[tuple[VariedCall, CallResult, Mapping[str, RanCode]]]:
         """The calls that end in time, with their results and the code that they run."""
         until = unloaded_time() + (min(seconds, LONGEST_MIXED) if calls[0].kind is Variation.MIXED else seconds)
         for varied in calls:
             if unloaded_time() > until:
                 return
-            with ExecutedCode(self._files).noted(closely=True) as ran:
+            told = told_to_compile() if compiling else contextlib.nullcontext()
+            with told, ExecutedCode(self._files).noted(closely=True) as ran:
                 result = self._result(folder, varied)
             if result is not None:
                 yield varied, result, ran.found()
