@@ -130,10 +130,10 @@ class Probe:
         # Eager code never runs what a change leaves to the compiler alone.
         compiling = any(_asks(after) - _asks(before) for before, after in candidate.texts.values())
         left = LONGEST * (1 + compiling)
-        for (number, calls), told in product(self._varied.items(), (True, False)[not compiling :]):
+        for (number, calls), as_compiled in product(self._varied.items(), (True, False)[not compiling :]):
             try:
                 expected = self._folder, number, self._original.reference
-                run = worker.ask(VariedCalls.compare, *expected, calls, left, told)
+                run = worker.ask(VariedCalls.compare, *expected, calls, left, as_compiled)
             except WorkerError as error:
                 found.append(VariedDifference(calls[0], self._names[calls[0].callable], error=error.first_line))
                 break

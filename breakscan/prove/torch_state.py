@@ -90,7 +90,7 @@ def eager_stance() -> contextlib.AbstractContextManager[object]:
 
 
 @contextlib.contextmanager
-def told_to_compile() -> Iterator[None]:
+def as_if_compiling() -> Iterator[None]:
     """``torch.compiler.is_compiling()`` is true while the block runs, under whatever name it was imported."""
     asked: Any = torch.compiler.is_compiling
     code, asked.__code__ = asked.__code__, (lambda: True).__code__

@@ -23,7 +23,7 @@ from breakscan.prove.equal import NOTED, Expected, ResultDifference, has_informa
 from breakscan.prove.overlay import ExecutedCode
 from breakscan.prove.protocol import RanCode, Variation, VariedCall
 from breakscan.prove.state import StateSnapshot, digest, is_number, read_file, write_file
-from breakscan.prove.torch_state import Modes, eager_stance, told_to_compile, torch
+from breakscan.prove.torch_state import Modes, eager_stance, as_if_compiling, torch
 
 
 class TimeLimitReached(BaseException):
@@ -310,7 +310,7 @@ class VariedCalls:
         compiling: bool = False,
     ) -> VariedRun:
         """Runs varied calls of one kind in a changed program, and compares them with those of the unchanged one. With
-        ``compiling``, code that asks whether it is being compiled is told so, though it is not."""
+        ``compiling``, `torch.compiler.is_compiling()` is true."""
         began = unloaded_time()
         results = read_file(f"{folder}/results{number}.pt")
         ended, differences, code = [], [], []
@@ -340,8 +340,8 @@ class VariedCalls:
         for varied in calls:
             if unloaded_time() > until:
                 return
-            told = told_to_compile() if compiling else contextlib.nullcontext()
-            with told, ExecutedCode(self._files).noted(closely=True) as ran:
+            mode = as_if_compiling() if compiling else contextlib.nullcontext()
+            with mode, ExecutedCode(self._files).noted(closely=True) as ran:
                 result = self._result(folder, varied)
             if result is not None:
                 yield varied, result, ran.found()
