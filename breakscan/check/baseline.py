@@ -1,8 +1,6 @@
 """The findings of ``check`` that a project allows: their identity when lines move, the comparison with those of a
 check, and the committed file that holds them, which only shrinks by itself."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -216,7 +214,7 @@ class CheckedPaths:
     @classmethod
     def of_run(
         cls, paths: Iterable[str], files: Iterable[Path], result: CheckResult, settings: FileSettings
-    ) -> CheckedPaths:
+    ) -> "CheckedPaths":
         """The scope of a check of some paths.  It read ``files``, except those that have errors in its result."""
         unread = {os.path.abspath(error.path) for error in result.errors}
         read = frozenset(map(str, files)) - unread

@@ -1,7 +1,5 @@
 """The Python files of another commit, for a comparison with those of the working tree, and their settings."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import tempfile
@@ -129,7 +127,7 @@ class MovedSettings:
             self._known[id(own)] = own, moved
         return self._known[id(own)][1]
 
-    def changed(self, **values: Any) -> MovedSettings:
+    def changed(self, **values: Any) -> "MovedSettings":
         """See :class:`.FileSettings`."""
         return MovedSettings(self._settings.changed(**values), self._root, self._copy)
 

@@ -3,8 +3,6 @@
 No comment is lost.  Calls are spread over several lines where a line would be wider than the file.
 """
 
-from __future__ import annotations
-
 import io
 import tokenize
 from collections import Counter

@@ -1,7 +1,5 @@
 """Plans the repair of a file: rounds of edits, each checked again, until no more rewrites apply."""
 
-from __future__ import annotations
-
 import ast
 import re
 import traceback

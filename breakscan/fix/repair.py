@@ -1,7 +1,5 @@
 """The pipeline of ``fix``: from the findings of many files to the repair of each, and to what is written."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace

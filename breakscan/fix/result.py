@@ -1,7 +1,5 @@
 """The result of ``fix``, and the differences that an edit makes: what a user could see change, besides speed."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Maps the lines of a changed text to those of the old text."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -23,12 +21,12 @@ class SourceMap:
     cuts: frozenset[int] = frozenset()
 
     @staticmethod
-    def unchanged(text: str) -> SourceMap:
+    def unchanged(text: str) -> "SourceMap":
         count = text.count("\n") + 1
         return SourceMap(tuple(range(count)), (True,) * count)
 
     @staticmethod
-    def of_change(before: str, after: str) -> SourceMap:
+    def of_change(before: str, after: str) -> "SourceMap":
         old, new = before.split("\n"), after.split("\n")
         most = min(len(old), len(new))
         head = next((at for at in range(most) if old[at] != new[at]), most)
@@ -52,7 +50,7 @@ class SourceMap:
         origins += range(len(old) - tail, len(old))
         return SourceMap(tuple(origins), (*kept, *[True] * tail), frozenset(cuts))
 
-    def then(self, later: SourceMap) -> SourceMap:
+    def then(self, later: "SourceMap") -> "SourceMap":
         """Returns the map from the text after a further change to the text before this one."""
         if not self.origins:
             return later

@@ -1,7 +1,5 @@
 """The pipeline of ``bench``: from a program to the measurements of each variant, and which one to choose."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Runs the captured calls for their results: eager, in higher precision, and compiled, from the same state."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import statistics
@@ -30,7 +28,7 @@ class CompileClock(contextlib.ExitStack):
         self.seconds = 0.0
         self._began: list[float] = []
 
-    def __enter__(self) -> CompileClock:
+    def __enter__(self) -> "CompileClock":
         from torch._dynamo.callback import callback_handler as handler
 
         handler.register_start_callback(self._started)

@@ -1,7 +1,5 @@
 """The code of a change that ran and that did not, and the tests of the old text that it has replaced."""
 
-from __future__ import annotations
-
 import ast
 from collections import Counter
 from collections.abc import Collection, Iterator, Set
@@ -61,7 +59,7 @@ def lines_around(after: str, changed: Set[int], executed: Collection[int]) -> se
     return {line for line in changed if nodes[line] in began}
 
 
-def _innermost(text: str, changed: Set[int]) -> list[_Span]:
+def _innermost(text: str, changed: Set[int]) -> "list[_Span]":
     """The statements of which a line has changed.  Of two nested ones, the inner one counts."""
     spans = [span for span in _spans(ast.parse(text)) if not changed.isdisjoint(range(span.first, span.last + 1))]
     return [span for span in spans if not any(other is not span and span.holds(other) for other in spans)]
@@ -152,7 +150,7 @@ class _Span:
     def ran_in(self, executed: Collection[int]) -> bool:
         return not set(executed).isdisjoint(range(self.first, self.proof + 1))
 
-    def holds(self, other: _Span) -> bool:
+    def holds(self, other: "_Span") -> bool:
         mine, its = (self.first, self.last), (other.first, other.last)
         return mine != its and mine[0] <= its[0] and its[1] <= mine[1]
 

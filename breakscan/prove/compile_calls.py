@@ -1,7 +1,5 @@
 """The calls of ``torch.compile`` in a file, and the tree of the file for edits of them."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -56,7 +54,7 @@ class CompileCall:
         every = [one for one in (*self.given, *own) if one.keyword is not None and one.value is not self.subject]
         return {one.keyword.value: one for one in every if one.keyword is not None}
 
-    def arguments(self, file: UserFile) -> str:
+    def arguments(self, file: "UserFile") -> str:
         """The code of its arguments besides the subject."""
         return ", ".join(file.code(one.with_changes(comma=cst.MaybeSentinel.DEFAULT)) for one in self.options.values())
 

@@ -1,7 +1,5 @@
 """Finds the stage and the operation at which compiled code first differs from eager, and a setting that helps."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

@@ -4,8 +4,6 @@ Whatever slows the machine down for longer than a block slows all processes down
 How far two processes that run the same program lie apart is measured as well, and no smaller difference is claimed.
 """
 
-from __future__ import annotations
-
 import functools
 import random
 import statistics

@@ -3,8 +3,6 @@ measured, and notes.
 
 :func:`breakscan.report.measurements.observation_words` fills in their fields."""
 
-from __future__ import annotations
-
 import platform
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 """The unchanged program, in two processes that keep running: the first gives its values to all others, whose eager
 results are compared with its own; the second shows how much two processes differ."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections import defaultdict

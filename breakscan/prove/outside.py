@@ -4,8 +4,6 @@
 that C++ code writes (``torch.save``) are seen in the working directory and its folders, and stay: another program may
 have made them."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import os

@@ -4,8 +4,6 @@ runs: lines, and the outcomes of tested expressions.
 The import system returns code that was compiled from the new text under the original path and ignores any ``.pyc``.
 ``linecache`` (and with it tracebacks, ``inspect`` and torch) knows the new lines."""
 
-from __future__ import annotations
-
 import ast
 import builtins
 import contextlib
@@ -148,7 +146,7 @@ class ExecutedCode:
     """The code of some files, by path as given, that a thread executes.  ``outcomes`` are those of tests in
     :func:`recording_code`: the real path of the file, the span of the test, and the outcome."""
 
-    current: ClassVar[ExecutedCode | None] = None
+    current: "ClassVar[ExecutedCode | None]" = None
 
     def __init__(self, paths: Collection[str]) -> None:
         self.lines: dict[str, set[int]] = {path: set() for path in paths}
@@ -181,7 +179,7 @@ class ExecutedCode:
         self._stopped = True
 
     @contextlib.contextmanager
-    def noted(self, closely: bool = False) -> Iterator[ExecutedCode]:
+    def noted(self, closely: bool = False) -> "Iterator[ExecutedCode]":
         """Notes what runs while the block runs: the lines, and where ``closely``, expressions.  Yields itself."""
         wanted = {os.path.realpath(path): path for path in self.lines}
         names: dict[str, str | None] = {}

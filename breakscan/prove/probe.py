@@ -3,8 +3,6 @@ all these run.
 
 Varied calls can end a process, and on a GPU they can make it unusable: so it is none of those that are timed."""
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import os

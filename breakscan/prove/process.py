@@ -3,8 +3,6 @@
 It is run by its path, with the file of its settings and the descriptor of its connection as arguments.  With ``--fork``
 and the descriptor of a socket, it is a :mod:`.fork_server`, and its children are worker processes."""
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import functools

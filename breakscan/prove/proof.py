@@ -1,7 +1,5 @@
 """The results of ``verify`` and ``tune``."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum

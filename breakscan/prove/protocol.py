@@ -3,8 +3,6 @@
 A command is a public method of an object that the worker serves: the parent names it (``worker.ask(CallRuns.eager,
 …)``), and its arguments and its result are pickled: they hold nothing of torch, which the parent does not import."""
 
-from __future__ import annotations
-
 import ast
 from dataclasses import dataclass, field, fields
 from enum import Enum
@@ -53,7 +51,7 @@ class WorkerInput:
     calls: int
     units: bool = False
     """The callables that are asked for are captured, whatever the program compiles of them."""
-    whole: RunRequest | None = None
+    whole: "RunRequest | None" = None
     """The program is run as a whole, and no calls are captured."""
 
 
@@ -104,8 +102,8 @@ class RunReport:
     memory_bytes: int | None
     cuda: bool
     backward: bool
-    blocks: tuple[tuple[ModulePart, ...], ...]
-    inner: tuple[tuple[ModulePart, ...], ...]
+    blocks: "tuple[tuple[ModulePart, ...], ...]"
+    inner: "tuple[tuple[ModulePart, ...], ...]"
     files: tuple[str, ...]
     """The files of the user's own modules that were loaded."""
     screens: bool = False
@@ -155,7 +153,7 @@ class Description:
     error: str | None
     failed_in: str | None
     loaded: frozenset[str]
-    ran: dict[str, RanCode]
+    ran: "dict[str, RanCode]"
     unknown_settings: tuple[str, ...]
     lost_settings: tuple[str, ...]
     torch: str | None
@@ -271,7 +269,7 @@ class RanCode:
     arguments: frozenset[str] = frozenset()
     outcomes: frozenset[tuple[ExpressionSpan, bool]] = frozenset()
 
-    def __add__(self, other: RanCode) -> RanCode:
+    def __add__(self, other: "RanCode") -> "RanCode":
         return RanCode(*(getattr(self, one.name) | getattr(other, one.name) for one in fields(self)))
 
 

@@ -1,7 +1,5 @@
 """The changes to verify: rewrites of the code that the program ran, a patch, or settings of the compiler."""
 
-from __future__ import annotations
-
 import ast
 import difflib
 import re

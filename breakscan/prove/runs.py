@@ -1,7 +1,5 @@
 """Runs of the whole program with and without changes, as their parent sees them, and their comparison."""
 
-from __future__ import annotations
-
 import os
 import statistics
 import time

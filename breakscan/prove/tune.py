@@ -6,8 +6,6 @@ proved as ``verify`` does, and timed in turns with the program as it is.  In the
 tried on top of it, and proved in the same way.
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import math

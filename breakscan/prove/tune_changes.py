@@ -1,7 +1,5 @@
 """The changes of a program's text that ``tune`` tries, besides the edits of ``fix``: what is compiled, and how."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections import Counter

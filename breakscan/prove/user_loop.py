@@ -1,6 +1,5 @@
 """The loop of the program from which the captured calls are made: one iteration of it is a step as the user runs it."""
 
-from __future__ import annotations
 import __future__
 
 import ast

@@ -1,7 +1,5 @@
 """The pipeline of ``verify``: from a program and changes to a proof of each change, and of all together."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import statistics
@@ -221,7 +219,7 @@ class Verifier:
         self._probed = self._probed or Probe(self.original, self._files)
         return self._probed
 
-    def _judge(self, trial: _Trial, worker: Worker) -> None:
+    def _judge(self, trial: "_Trial", worker: Worker) -> None:
         about = worker.ready()
         trial.require_same_start(worker, about)
         if trial.candidate.settings.get(FREEZING):
@@ -254,7 +252,7 @@ class Verifier:
         for observation in objections:
             trial.add(observation)
 
-    def _measure(self, trial: _Trial, worker: Worker) -> None:
+    def _measure(self, trial: "_Trial", worker: Worker) -> None:
         """Times a change that is equal, and runs it in varied calls."""
         if trial.candidate.texts:
             self._probe().ready()
@@ -268,7 +266,7 @@ class Verifier:
             varied, unseen = self._probe().vary(trial.candidate, worker, trial.ran)
             trial.proof = replace(trial.proof, varied=tuple(varied), unseen=(*trial.proof.unseen, *unseen))
 
-    def _require_equal(self, trial: _Trial, worker: Worker, about: Description) -> None:
+    def _require_equal(self, trial: "_Trial", worker: Worker, about: Description) -> None:
         """Requires that the change runs, and that eager code does the same: what is compiled is not worth it else."""
         before = {path: about.ran.get(path, RanCode()) for path in trial.candidate.texts}
         changed = {path: lines.changed_lines() for path, lines in trial.candidate.lines.items()}
@@ -297,7 +295,7 @@ class Verifier:
         if trial.proof.reasons:
             raise _Rejected
 
-    def _time(self, trial: _Trial, worker: Worker) -> None:
+    def _time(self, trial: "_Trial", worker: Worker) -> None:
         def again() -> Ratio:
             self._say("timing it in further processes", trial.candidate.label)
             return self.race.run_again(worker, trial.candidate)

@@ -1,7 +1,5 @@
 """Candidates, and the processes that run the user's program with and without one, as their parent sees them."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import math
@@ -167,10 +165,10 @@ class Workers:
     def start(
         self,
         candidate: Candidate,
-        cache_of: Worker | None = None,
+        cache_of: "Worker | None" = None,
         probes: bool = False,
         whole: RunRequest | None = None,
-    ) -> Worker:
+    ) -> "Worker":
         """Starts a process of the program with a change. It has the compiler caches of another one, if one is given,
         else empty ones.  ``probes`` and ``whole`` are those of WorkerInput."""
         for one in self.ahead:

@@ -1,8 +1,6 @@
 """The settings that a file is checked under, from the nearest configuration file (``breakscan.toml``, or
 ``[tool.breakscan]`` of a ``pyproject.toml``) and the command line, and the torch version that is checked for."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import re
@@ -173,10 +171,10 @@ class FileSettings(Protocol):
     """The settings of each file: the same for all (:class:`Settings`), or those nearest to each
     (:class:`.NearestSettings`)."""
 
-    def of(self, path: Path) -> Settings:
+    def of(self, path: Path) -> "Settings":
         """The settings of a file or folder at an absolute path, by the folder that it lies in."""
 
-    def changed(self, **values: Any) -> FileSettings:
+    def changed(self, **values: Any) -> "FileSettings":
         """The same settings, but with these values for all files."""
 
 
@@ -205,10 +203,10 @@ class Settings:
     observations: Observations | None = None
     options: frozenset[str] = frozenset()
 
-    def of(self, path: Path) -> Settings:
+    def of(self, path: Path) -> "Settings":
         return self
 
-    def changed(self, **values: Any) -> Settings:
+    def changed(self, **values: Any) -> "Settings":
         return replace(self, **values)
 
     @property
@@ -413,7 +411,7 @@ class NearestSettings:
             self._settings[found] = replace(self._read(found), **self._changes)
         return self._settings[found]
 
-    def changed(self, **values: Any) -> NearestSettings:
+    def changed(self, **values: Any) -> "NearestSettings":
         other = NearestSettings(self._config, **self._overrides)
         other._changes = {**self._changes, **values}
         other._found = self._found

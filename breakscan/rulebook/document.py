@@ -3,8 +3,6 @@
 The document is the rule, its help page and its tests.  ``docs/rules.md`` describes the form.
 """
 
-from __future__ import annotations
-
 import difflib
 import re
 import string
@@ -254,7 +252,7 @@ class TomlTable:
             raise self.error("must be true or false", key)
         return value
 
-    def tables(self, key: str) -> list[TomlTable]:
+    def tables(self, key: str) -> "list[TomlTable]":
         """The tables under a key, which may be a single one."""
         value = self.values.get(key, [])
         tables = value if isinstance(value, list) else [value]

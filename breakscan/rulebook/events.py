@@ -1,7 +1,5 @@
 """Events: what the static analysis sees a program do, in the terms that rules match."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import Enum
 

@@ -4,8 +4,6 @@ One JSON file a version next to the rule documents (``ledger/2.13.json``), writt
 ``breakscan rules replay`` and never by hand.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Collection, Mapping

@@ -1,7 +1,5 @@
 """All rules: the shipped ones, and those of a project, in the folders that its configuration names."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 from collections.abc import Iterable, Iterator, Sequence

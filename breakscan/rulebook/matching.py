@@ -1,7 +1,5 @@
 """Finds the rule for an event or a recorded break."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from fnmatch import fnmatchcase

@@ -4,8 +4,6 @@ Some depend on the uses of a value that the compiler does not know: on those tha
 leave a loop.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections import defaultdict

@@ -3,8 +3,6 @@
 Something found in code is known by its file, its function, its kind, and the text of its line.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher

@@ -1,7 +1,5 @@
 """Finds the files to check: files that are named, and those below folders."""
 
-from __future__ import annotations
-
 import os
 import re
 import stat

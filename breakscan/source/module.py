@@ -1,7 +1,5 @@
 """One Python file in memory: its text, its ast, and a conversion of ast positions to columns in characters."""
 
-from __future__ import annotations
-
 import ast
 import io
 import linecache
@@ -22,7 +20,7 @@ class SourceProblem(Exception):
         super().__init__(f"{error.path}:{error.line}:{error.column}: {error.message}")
 
     @classmethod
-    def at(cls, path: str, message: str, line: int = 1, column: int = 1, *, syntax: bool = False) -> SourceProblem:
+    def at(cls, path: str, message: str, line: int = 1, column: int = 1, *, syntax: bool = False) -> "SourceProblem":
         return cls(SourceError(path, line, column, message, syntax))
 
 

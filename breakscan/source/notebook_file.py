@@ -4,8 +4,6 @@ What an edit does not change keeps its layout as far as programs that write note
 of characters, and the digits of numbers.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping
@@ -39,7 +37,7 @@ class NotebookFile:
     cells: tuple[CodeCell, ...]
 
     @classmethod
-    def read(cls, data: bytes, display: str) -> NotebookFile:
+    def read(cls, data: bytes, display: str) -> "NotebookFile":
         """Raises SourceProblem, with the remedy, if the file is no notebook of a format that Jupyter writes today."""
         text, document = _parsed(data, display)
         if not isinstance(document, dict) or not isinstance(document.get("nbformat"), int):

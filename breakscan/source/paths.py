@@ -3,8 +3,6 @@
 Also selectors, with which configurations and comments select rules, and ``per-file-ignores``, which switch them off.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -56,7 +54,7 @@ class Patterns:
             return None
         return self._spec.check_file(relative + "/" if is_folder else relative).include
 
-    def without_those_that_hide(self, folder: str) -> Patterns:
+    def without_those_that_hide(self, folder: str) -> "Patterns":
         """The patterns that remain if ``folder`` is named explicitly although some of them exclude it."""
         if not self.decide(folder, True):
             return self
@@ -81,7 +79,7 @@ class PatternLayers:
     """Patterns of several folders in a row: the last one that matches decides, as within one folder.  Those of
     ``before`` come first."""
 
-    def __init__(self, patterns: Iterable[PathPattern], before: PatternLayers | None = None) -> None:
+    def __init__(self, patterns: Iterable[PathPattern], before: "PatternLayers | None" = None) -> None:
         grouped = groupby(patterns, key=lambda pattern: pattern.folder)
         self._layers = [Patterns(str(folder), [one.text for one in group]) for folder, group in grouped]
         self._layers[:0] = before._layers if before is not None else ()
@@ -91,7 +89,7 @@ class PatternLayers:
         decisions = (layer.decide(path, is_folder) for layer in reversed(self._layers))
         return next((decision for decision in decisions if decision is not None), None)
 
-    def without_those_that_hide(self, folder: str) -> PatternLayers:
+    def without_those_that_hide(self, folder: str) -> "PatternLayers":
         """As :meth:`Patterns.without_those_that_hide`."""
         kept = PatternLayers(())
         kept._layers = [layer.without_those_that_hide(folder) for layer in self._layers]

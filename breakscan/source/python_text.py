@@ -4,8 +4,6 @@ The parser of Python must not see magic commands, and no line or column may move
 that does nothing, with the line itself after :data:`MAGIC`.
 """
 
-from __future__ import annotations
-
 import ast
 import io
 import re

@@ -3,8 +3,6 @@
 Digests identify contents; each file is read at most once a run.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import stat

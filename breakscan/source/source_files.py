@@ -5,8 +5,6 @@ A recording or a log that was read from disk can come from anyone and name any p
 if it is a Python file below a folder that the user allows, and shown only if it has the lines that were recorded.
 """
 
-from __future__ import annotations
-
 import errno
 import linecache
 import os
@@ -51,7 +49,7 @@ class SourceFiles:
         """The texts that were read from files so far, by absolute path."""
 
     @classmethod
-    def trusted(cls) -> SourceFiles:
+    def trusted(cls) -> "SourceFiles":
         """Those of a run of this process, or of a program that it has run: any file, and code that has no file."""
         files = cls()
         files._folders = None

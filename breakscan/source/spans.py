@@ -1,7 +1,5 @@
 """The spans of nodes in source text, the nodes around a site, and the outline of a file: its functions and classes."""
 
-from __future__ import annotations
-
 import ast
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence

@@ -3,8 +3,6 @@
 This module reads and adds them, and finds those that suppress nothing.
 """
 
-from __future__ import annotations
-
 import io
 import re
 import tokenize
@@ -51,7 +49,7 @@ class Suppressions:
     malformed: tuple[SourceError, ...] = ()
 
     @classmethod
-    def read(cls, module: SourceModule) -> Suppressions:
+    def read(cls, module: SourceModule) -> "Suppressions":
         """The suppressions in the comments of a module.
 
         A comment applies to the statement that it is in or after, on any of its lines; in a compound statement, to the

@@ -1,7 +1,5 @@
 """Texts in TOML: reads files of users, quotes what is written."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

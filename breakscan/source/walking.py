@@ -1,7 +1,5 @@
 """Walks an ast: all nodes, those of one function, the blocks of a statement, the names that it binds or reads."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass

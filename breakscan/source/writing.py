@@ -1,7 +1,5 @@
 """Writes a changed text into its file: completely or not at all, without changing anything else about the file."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os

@@ -1,7 +1,5 @@
 """Arguments of compiled code with another value, size or length in each iteration of a loop, and how they are used."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator, Sequence
 from enum import Enum

@@ -1,7 +1,5 @@
 """Events for what a file compiles and how it uses it, in a region or out of it."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

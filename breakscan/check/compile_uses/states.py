@@ -1,7 +1,5 @@
 """State that changes between calls of compiled code: Python's, which it reads, and the global states of torch."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

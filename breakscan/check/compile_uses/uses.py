@@ -1,8 +1,6 @@
 """The scopes of a file, with what binds names and attributes, and the functions and modules that it compiles: their
 options, their names, and the calls of them."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -25,7 +23,7 @@ Arm = tuple[ast.If, bool]
 class Step:
     """A statement with its block, and the arms, loops and ``with`` items around it in its scope, outermost first."""
 
-    scope: Scope
+    scope: "Scope"
     statement: ast.stmt
     block: list[ast.stmt]
     arms: tuple[Arm, ...] = ()
@@ -48,7 +46,7 @@ class Scope:
     """The top level of the file, or a function.  ``owner`` is the class of which it is a method."""
 
     node: ScopeNode
-    parent: Scope | None
+    parent: "Scope | None"
     info: FunctionInfo | None
     owner: ClassInfo | None
     steps: list[Step] = field(default_factory=list)

@@ -1,7 +1,5 @@
 """Evaluates attribute access, and sizes that depend on what is in a tensor."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Evaluates arithmetic, tests, comparisons and boolean operators: wherever Python asks a value whether it is true."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Callable
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Evaluates calls of Python's builtins, computed names of attributes, and the formatting of numbers into text."""
 
-from __future__ import annotations
-
 import ast
 import re
 import string

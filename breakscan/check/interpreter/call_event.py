@@ -1,7 +1,5 @@
 """The events of calls, also of what Dynamo does not trace by its own rules, and of entering context managers."""
 
-from __future__ import annotations
-
 import ast
 from dataclasses import replace
 

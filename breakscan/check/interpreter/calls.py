@@ -1,7 +1,5 @@
 """Evaluates calls: resolves the callee, and passes the call to the module that handles it."""
 
-from __future__ import annotations
-
 import ast
 from dataclasses import replace
 

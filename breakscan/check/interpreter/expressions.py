@@ -1,7 +1,5 @@
 """Evaluates expressions over abstract values, emits the events in them, and binds values to targets."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Callable, Sequence
 from dataclasses import replace

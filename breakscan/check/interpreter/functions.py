@@ -1,7 +1,5 @@
 """The results and events of the functions that the entries of a file reach."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Callable
@@ -193,7 +191,7 @@ class SummaryCache:
         self,
         project: Project,
         mode: Mode,
-        interpret: Callable[[FunctionInfo, dict[str, av.Value], SummaryCache], Summary],
+        interpret: "Callable[[FunctionInfo, dict[str, av.Value], SummaryCache], Summary]",
     ) -> None:
         self._project = project
         self._mode = mode

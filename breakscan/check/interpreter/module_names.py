@@ -1,7 +1,5 @@
 """The values of names at the top level of files, of attributes of instances, and of imported names."""
 
-from __future__ import annotations
-
 import ast
 import fnmatch
 from collections.abc import Callable

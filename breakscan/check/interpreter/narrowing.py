@@ -1,7 +1,5 @@
 """Tests: what is known of them while Dynamo traces, what they narrow, and the conditions that their outcomes are."""
 
-from __future__ import annotations
-
 import ast
 import operator
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The values of a function's parameters: by annotation, by default, by use in the body, and as a run recorded them."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Callable
 from dataclasses import replace
@@ -190,7 +188,7 @@ def promises_number(info: FunctionInfo, name: str) -> bool:
 
 def _parameter(
     index: ModuleIndex,
-    evidence: Callable[[], _Evidence],
+    evidence: "Callable[[], _Evidence]",
     argument: ast.arg,
     default: ast.expr | None,
     entry: bool,
@@ -238,7 +236,7 @@ def _with_default(name: str, value: av.Value, default: ast.Constant) -> av.Value
     return value
 
 
-def _unannotated(look: Callable[[], _Evidence], name: str, default: ast.expr | None, compiled: bool) -> av.Value:
+def _unannotated(look: "Callable[[], _Evidence]", name: str, default: ast.expr | None, compiled: bool) -> av.Value:
     if isinstance(default, ast.Constant) and default.value is not None:
         return av.CONSTANT
     if isinstance(default, ast.Tuple | ast.List | ast.Dict | ast.UnaryOp):
@@ -262,7 +260,7 @@ def may_be_tensor(api: TorchApi, info: FunctionInfo, name: str) -> bool:
     return name in _evidence(api, info).asked
 
 
-def _evidence(api: TorchApi, info: FunctionInfo) -> _Evidence:
+def _evidence(api: TorchApi, info: FunctionInfo) -> "_Evidence":
     if info.evidence is None:
         info.evidence = _Evidence(api, info)
     assert isinstance(info.evidence, _Evidence)

@@ -1,7 +1,5 @@
 """A file under interpretation: runs the entries of the compiler, all that they call, and code that runs once."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Callable
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """The state of a function, and the values of its parameters: as declared, and as calls pass them."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -32,7 +30,7 @@ class CallPath:
     conditions: tuple[Condition, ...] = ()
     test: Condition | None = None
 
-    def joined(self, other: CallPath) -> CallPath:
+    def joined(self, other: "CallPath") -> "CallPath":
         """The facts that hold on both paths."""
         conditions = tuple(c for c in self.conditions if c in other.conditions)
         test = self.test if self.test == other.test else None

@@ -1,7 +1,5 @@
 """Runs the statements of a function over abstract values."""
 
-from __future__ import annotations
-
 import ast
 import sys
 from collections.abc import Callable, Sequence

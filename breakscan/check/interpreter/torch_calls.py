@@ -1,7 +1,5 @@
 """Evaluates calls of torch's functions, of methods of tensors, of the classes of ``torch.nn``, and of NumPy."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The facts of the interpretation about expressions of chosen files, for the rewrites."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -56,11 +54,11 @@ class Notes:
         path = index.module.path
         return None if path not in self._paths else self._files.setdefault(path, FileNotes())
 
-    def apart(self) -> Notes:
+    def apart(self) -> "Notes":
         """New notes for the same files."""
         return Notes(self._paths)
 
-    def include(self, other: Notes) -> None:
+    def include(self, other: "Notes") -> None:
         self._included[id(other)] = other
 
     def all_of(self, path: Path) -> Iterator[FileNotes]:

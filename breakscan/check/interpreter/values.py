@@ -1,8 +1,6 @@
 """The kinds of abstract values, the words that rules use for them, their joins, and the arguments of calls. Modules
 that name many of them import this one as ``av``."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -19,23 +17,23 @@ from breakscan.rulebook.torch_facts.not_measured import RECURRENT_MODULES
 class Arguments:
     """Evaluated arguments.  ``spread`` means that ``*`` or ``**`` may have given more."""
 
-    positional: list[Value]
-    named: dict[str, Value]
+    positional: "list[Value]"
+    named: "dict[str, Value]"
     spread: bool = False
 
-    def get(self, index: int, name: str | None = None) -> Value | None:
+    def get(self, index: int, name: str | None = None) -> "Value | None":
         if name is not None and name in self.named:
             return self.named[name]
         return self.positional[index] if index < len(self.positional) else None
 
-    def values(self) -> list[Value]:
+    def values(self) -> "list[Value]":
         return [*self.positional, *self.named.values()]
 
     def patterns(self) -> tuple[Argument, ...]:
         listed = [Argument(i, None, value.words()) for i, value in enumerate(self.positional)]
         return (*listed, *(Argument(None, name, value.words()) for name, value in self.named.items()))
 
-    def with_receiver(self, receiver: Value) -> Arguments:
+    def with_receiver(self, receiver: "Value") -> "Arguments":
         """The arguments of the function that a method is, with its receiver first."""
         return Arguments([receiver, *self.positional], self.named, self.spread)
 

@@ -2,8 +2,6 @@
 entry is moved into place once it is written. One whose checksum or types are wrong is not used, and nothing that
 happens to the folder can end a run."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

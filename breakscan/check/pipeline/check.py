@@ -1,7 +1,5 @@
 """The pipeline of ``check``: the findings of many files, in order."""
 
-from __future__ import annotations
-
 import gc
 import os
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Checks one file: text → index → regions → values → events → findings."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Checks files one after the other, each under its own settings, and keeps the results for later runs."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -36,7 +34,7 @@ class Checker:
         """By settings, which each of them keeps alive."""
         self._caches: dict[int, tuple[Settings, ResultCache | None]] = {}
 
-    def of(self, path: Path) -> FileChecker:
+    def of(self, path: Path) -> "FileChecker":
         """The checker of a file at an absolute path."""
         settings = self.settings.of(path)
         known = self._checkers.get(id(settings))
@@ -64,7 +62,7 @@ class Checker:
             cache.put(path, result)
         return result
 
-    def check_file(self, path: Path, text: str | None = None, notes: Notes | None = None) -> FileResult:
+    def check_file(self, path: Path, text: str | None = None, notes: "Notes | None" = None) -> FileResult:
         """As :meth:`.FileChecker.check_file`."""
         return self.of(path).check_file(path, text, notes)
 

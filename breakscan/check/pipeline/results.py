@@ -1,7 +1,5 @@
 """The result of one file, and findings merged into one per rule and site, over all regions that reach it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Any

@@ -1,7 +1,5 @@
 """Checks files closely, as the rewrites need it: their findings, and what is known of their expressions."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

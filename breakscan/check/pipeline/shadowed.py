@@ -2,8 +2,6 @@
 nothing of a function after a break whose verdict is ``eager``, so a break there shows when the first is fixed, on every
 path through the first and on no other. Nested functions and lambdas are frames of their own."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Runs work on many files in several processes, also where a process dies or none can be started."""
 
-from __future__ import annotations
-
 import gc
 import multiprocessing
 import os

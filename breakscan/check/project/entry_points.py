@@ -1,7 +1,5 @@
 """The functions at which the compiler starts, and those that it never enters."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 

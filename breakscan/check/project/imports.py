@@ -1,7 +1,5 @@
 """The files of a project: loads them on demand, and resolves dotted names."""
 
-from __future__ import annotations
-
 import ast
 import os
 import sys

@@ -1,7 +1,5 @@
 """The index of a file: its imports, classes and functions.  Reads an ast, runs nothing."""
 
-from __future__ import annotations
-
 import ast
 import builtins
 import re
@@ -25,12 +23,12 @@ Answer = TypeVar("Answer")
 class Resolver(Protocol):
     """The questions of a file about other files; ``imports.Project`` implements it."""
 
-    def find(self, dotted: str, index: ModuleIndex) -> Definition | None: ...
-    def star(self, index: ModuleIndex, name: str) -> str | None: ...
-    def is_module(self, info: ClassInfo) -> bool: ...
-    def bases_of(self, info: ClassInfo) -> Sequence[ClassInfo]: ...
-    def once(self, key: object, index: ModuleIndex, find: Callable[[], Answer]) -> Answer: ...
-    def seen_in(self, index: ModuleIndex) -> Mapping[str, FunctionSeen]: ...
+    def find(self, dotted: str, index: "ModuleIndex") -> "Definition | None": ...
+    def star(self, index: "ModuleIndex", name: str) -> str | None: ...
+    def is_module(self, info: "ClassInfo") -> bool: ...
+    def bases_of(self, info: "ClassInfo") -> "Sequence[ClassInfo]": ...
+    def once(self, key: object, index: "ModuleIndex", find: Callable[[], Answer]) -> Answer: ...
+    def seen_in(self, index: "ModuleIndex") -> Mapping[str, FunctionSeen]: ...
 
 
 @dataclass(eq=False)
@@ -40,8 +38,8 @@ class FunctionInfo:
 
     node: FunctionNode
     qualname: str
-    index: ModuleIndex = field(repr=False)
-    owner: ClassInfo | None = None
+    index: "ModuleIndex" = field(repr=False)
+    owner: "ClassInfo | None" = None
     name: str = field(init=False)
     decorators: tuple[str, ...] = ()
     nested: bool = False
@@ -124,7 +122,7 @@ class ClassInfo:
 
     node: ast.ClassDef
     qualname: str
-    index: ModuleIndex = field(repr=False)
+    index: "ModuleIndex" = field(repr=False)
     bases: tuple[str, ...]
     methods: dict[str, FunctionInfo] = field(default_factory=dict)
     decorators: tuple[str, ...] = ()
@@ -206,7 +204,7 @@ class ModuleIndex:
         found = self.functions.get(dotted) or self.project.find(dotted, self)
         return found if isinstance(found, FunctionInfo) else None
 
-    def global_named(self, dotted: str) -> GlobalName | None:
+    def global_named(self, dotted: str) -> "GlobalName | None":
         """The name at the top level of this file, or of one that the project holds, that goes by a dotted name."""
         found = GlobalName(self, dotted) if dotted in self.assigned else self.project.find(dotted, self)
         return found if isinstance(found, GlobalName) else None

@@ -1,7 +1,5 @@
 """The functions and modules that a file hands to the compiler, wherever they are defined."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator, Sequence
@@ -103,7 +101,7 @@ class CompileCalls:
     any: set[PathLine] = field(default_factory=set)
     part: set[PathLine] = field(default_factory=set)
 
-    def add(self, other: CompileCalls) -> None:
+    def add(self, other: "CompileCalls") -> None:
         """Adds the calls of another file."""
         for one in fields(self):
             getattr(self, one.name).update(getattr(other, one.name))

@@ -1,7 +1,5 @@
 """The rewrites, a file for each, found by their ids."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import pkgutil
@@ -20,7 +18,7 @@ def rewrite_ids() -> tuple[str, ...]:
 
 
 @cache
-def load_rewrite(rewrite_id: str) -> Rewrite:
+def load_rewrite(rewrite_id: str) -> "Rewrite":
     module = importlib.import_module(f"{__name__}.{rewrite_id.replace('-', '_')}")
     rewrite: Rewrite = module.rewrite
     return rewrite

@@ -5,8 +5,6 @@ wait for the result: a failure is a RuntimeError with a constant text on the CPU
 a later call reports.  Python conditions in the test stay Python conditions.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import replace

@@ -4,8 +4,6 @@ The rows that an expert gets are selected by a mask, or by ``rows, k = torch.whe
 A test that skips experts without rows goes, and so does the list of those with rows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -114,7 +112,7 @@ def _squeezed(name: str) -> m.BaseMatcherNode:
     return m.Call(m.Attribute(indexed, m.Name("squeeze")), [m.Arg(m.Integer("0"))])
 
 
-def _visited(statement: cst.CSTNode, number: _Number) -> cst.BaseStatement:
+def _visited(statement: cst.CSTNode, number: "_Number") -> cst.BaseStatement:
     made = statement.visit(number)
     assert isinstance(made, cst.BaseStatement)
     return made

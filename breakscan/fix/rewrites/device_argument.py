@@ -1,7 +1,5 @@
 """``with torch.device(d): x = torch.zeros(n)`` → ``x = torch.zeros(n, device=d)``."""
 
-from __future__ import annotations
-
 import libcst as cst
 
 from breakscan.fix.result import assumes

@@ -5,8 +5,6 @@ stay.  What the function computes is no longer compiled, so it must not contain 
 for every graph break that no other rewrite removes.
 """
 
-from __future__ import annotations
-
 import builtins
 
 import libcst as cst

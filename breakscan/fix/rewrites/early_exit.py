@@ -5,8 +5,6 @@ selects, ``if mask.any():``, which becomes ``if torch.compiler.is_compiling() or
 work that changes nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import libcst as cst

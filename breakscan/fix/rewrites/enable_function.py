@@ -1,7 +1,5 @@
 """``@torch.compiler.disable`` on a function that compiles → the function without it."""
 
-from __future__ import annotations
-
 import libcst as cst
 
 from breakscan.fix.result import assumes

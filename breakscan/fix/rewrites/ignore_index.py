@@ -5,8 +5,6 @@ Where the selected rows have names, a mean or a sum of what else is computed fro
 under the mask.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 

@@ -3,8 +3,6 @@
 An index with a dimension is applied in the graph, while a 0-d one is first read into Python.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import libcst as cst

@@ -4,8 +4,6 @@ Eager code is unchanged.  Compiled code skips the call, and the values that woul
 printed line and a log record are safe to skip if their arguments have no side effects.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import libcst as cst

@@ -6,8 +6,6 @@ branch, a list index, other code), nothing is changed.  As an index, the tensor 
 becomes a tensor there.
 """
 
-from __future__ import annotations
-
 import libcst as cst
 
 from breakscan.fix.result import EXCEPTIONS, Difference, Effect, differs

@@ -3,8 +3,6 @@
 The indices of nonzero elements are not needed to assign one value to them, or to find the first.
 """
 
-from __future__ import annotations
-
 import libcst as cst
 
 from breakscan.fix.result import Effect, differs

@@ -5,8 +5,6 @@ used instead of a product, as NaN times zero is NaN.  The mask must select singl
 ``torch.where`` aligns shapes at the last dimension.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import libcst as cst

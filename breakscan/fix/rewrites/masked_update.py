@@ -6,8 +6,6 @@ that something else may reach is still changed in place, by ``x.copy_``; only on
 one name is bound again.
 """
 
-from __future__ import annotations
-
 import libcst as cst
 
 from breakscan.fix.result import Effect, assumes, differs

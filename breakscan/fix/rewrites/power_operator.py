@@ -4,8 +4,6 @@ The builtin calls the same method as the operator, so the only change is that Dy
 operator with a third argument.
 """
 
-from __future__ import annotations
-
 import libcst as cst
 
 from breakscan.fix.support.build import operand

@@ -7,8 +7,6 @@ on, ``cache[:, self.n : self.n + k] = new``, are stored at ``self.n + torch.aran
 out of the state dict, as before.
 """
 
-from __future__ import annotations
-
 import libcst as cst
 
 from breakscan.fix.result import Effect, differs

@@ -4,8 +4,6 @@ The parts become ``[x] * counts.shape[0]``, the loop over them stays, and ``torc
 of ``torch.stack(outs)``.
 """
 
-from __future__ import annotations
-
 import libcst as cst
 
 from breakscan.fix.result import Effect, assumes, differs

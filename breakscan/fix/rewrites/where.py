@@ -4,8 +4,6 @@ Both sides are then computed, regardless of the test, so neither may have side e
 stay an `if`.  What one side prints or logs stays under the test, in eager code alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -128,7 +126,7 @@ class _Arm:
     """A side of a chain of ``if`` and ``elif``, with its test; None for the last one."""
 
     test: TensorTest | None
-    side: Side
+    side: "Side"
 
 
 class _Branch:
@@ -228,7 +226,7 @@ class _Branch:
 
     # -- values -------------------------------------------------------------------------------------------------
 
-    def _side_value(self, name: str, side: Side) -> cst.BaseExpression:
+    def _side_value(self, name: str, side: "Side") -> cst.BaseExpression:
         one = side.assigned.get(name)
         if one is not None:
             value = _value(self.context, one.value)

@@ -1,7 +1,5 @@
 """The values of names: the last assignment before a place, and later reads."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Builds new code.  Nodes from the tree are always copied: a tree must not contain a node twice."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import libcst as cst

@@ -1,7 +1,5 @@
 """Checks: the statements that only one needs, and tests for ``is_compiling()``."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 
 import libcst as cst

@@ -1,7 +1,5 @@
 """A finding in the concrete syntax tree of its file, as a rewrite gets it, and the edit that a rewrite returns."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property

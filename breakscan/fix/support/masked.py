@@ -1,7 +1,5 @@
 """Expressions of elements that a mask selects, the same expressions for all elements, and losses of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 

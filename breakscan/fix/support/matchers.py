@@ -4,8 +4,6 @@ Importing ``libcst.matchers`` takes longer than importing the rest of libcst.  `
 ``Call(Name("f"))`` a call of it with any arguments: a field that is not given may hold anything.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
@@ -17,13 +15,13 @@ import libcst as cst
 class BaseMatcherNode:
     """A matcher of nodes."""
 
-    def __or__(self, other: BaseMatcherNode) -> OneOf:
+    def __or__(self, other: "BaseMatcherNode") -> "OneOf":
         return OneOf(self, other)
 
-    def __invert__(self) -> MatchIfTrue:
+    def __invert__(self) -> "MatchIfTrue":
         return MatchIfTrue(lambda node: not matches(node, self))
 
-    def alternatives(self) -> Iterator[_Node]:
+    def alternatives(self) -> "Iterator[_Node]":
         """The matchers of single types of nodes that it consists of."""
         raise NotImplementedError
 
@@ -35,7 +33,7 @@ class _Node(BaseMatcherNode):
     kind: str
     wanted: tuple[tuple[str, Any], ...]
 
-    def alternatives(self) -> Iterator[_Node]:
+    def alternatives(self) -> "Iterator[_Node]":
         yield self
 
 

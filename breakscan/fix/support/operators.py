@@ -1,7 +1,5 @@
 """The function or tensor method that a call calls, with the measured facts about it; numbers and sizes."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import libcst as cst

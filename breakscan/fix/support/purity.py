@@ -2,8 +2,6 @@
 for an edit not to be safe.
 """
 
-from __future__ import annotations
-
 import builtins
 from collections.abc import Iterator
 from functools import lru_cache
@@ -54,7 +52,7 @@ def why_may_raise(context: RewriteContext, node: cst.CSTNode) -> str | None:
     return _first_reason(_Raises(context), node)
 
 
-def _first_reason(visitor: Effects | _Raises, node: cst.CSTNode) -> str | None:
+def _first_reason(visitor: "Effects | _Raises", node: cst.CSTNode) -> str | None:
     node.visit(visitor)
     return next(iter(visitor.reasons), None)
 

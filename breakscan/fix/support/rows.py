@@ -1,7 +1,5 @@
 """Expressions of rows that a mask selects, the same expressions for all rows, and tests for whether there are any."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """A Python test of tensors as one bool tensor, apart from the Python conditions that it joins."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

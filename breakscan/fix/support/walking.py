@@ -1,8 +1,6 @@
 """Walks over the nodes of libcst, their positions, and the names that code reads and binds, in a fraction of the time
 that visitors take."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager

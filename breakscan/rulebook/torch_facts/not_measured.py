@@ -3,8 +3,6 @@
 What can be measured does not belong here: ask ``operators.py``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 DISTINCTIVE_METHODS = frozenset(

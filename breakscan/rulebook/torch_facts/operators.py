@@ -1,7 +1,5 @@
 """Facts about torch's operators that were measured by running them, and the kinds of arguments that they depend on."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass

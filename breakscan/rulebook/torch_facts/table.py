@@ -4,8 +4,6 @@ say; and the names that Dynamo does not trace.
 The tables about NumPy are measured: ``tools/measure_numpy.py`` and ``tools/measure_skipped.py``.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
@@ -86,12 +84,12 @@ class TorchApi:
         """The measured facts about a function or method, see :func:`.operator`."""
         return operator(self.version, name)
 
-    def numpy(self, name: str) -> NumpyFunction | None:
+    def numpy(self, name: str) -> "NumpyFunction | None":
         """The treatment of ``numpy.<name>``; methods of arrays are ``ndarray.<name>``."""
         return _numpy(self.version).get(name)
 
     @property
-    def skipped(self) -> Skipped:
+    def skipped(self) -> "Skipped":
         """The names that Dynamo does not trace."""
         return skipped(self.version)
 
