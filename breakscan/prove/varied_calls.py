@@ -23,7 +23,7 @@ from breakscan.prove.equal import NOTED, Expected, ResultDifference, has_informa
 from breakscan.prove.overlay import ExecutedCode
 from breakscan.prove.protocol import RanCode, Variation, VariedCall
 from breakscan.prove.state import StateSnapshot, digest, is_number, read_file, write_file
-from breakscan.prove.torch_state import Modes, eager_stance, as_if_compiling, torch
+from breakscan.prove.torch_state import Modes, as_if_compiling, eager_stance, torch
 
 
 class TimeLimitReached(BaseException):
