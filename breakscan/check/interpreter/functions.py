@@ -107,7 +107,7 @@ class SingleCalls:
     def __init__(self, program: Interpreter) -> None:
         self._program = program
         self._results: dict[object, av.Value] = {}
-        self.running: set[FunctionInfo] = set()
+        self.running, self._asked = set[FunctionInfo](), set[FunctionInfo]()
 
     def result(
         self, info: FunctionInfo, given: av.Arguments, closure: dict[str, av.Value] | None, *, traced: bool
@@ -141,16 +141,16 @@ class SingleCalls:
         What handles exceptions is left out: most are those of imports."""
         body, node = info.node.body, info.node
         text = "\n".join(info.index.module.lines[node.lineno - 1 : node.end_lineno])
-        is_open = info in self.running or isinstance(node, ast.AsyncFunctionDef) or info.is_generator
-        if is_open or len(self.running) >= MOST_SINGLE_CALLS_DEEP or not _ASKS_FOR_TRACING.search(text):
+        is_open = info in self._asked or isinstance(node, ast.AsyncFunctionDef) or info.is_generator
+        if is_open or len(self._asked) >= MOST_SINGLE_CALLS_DEEP or not _ASKS_FOR_TRACING.search(text):
             return None
-        frame = Frame(self._program, info, dict(self._program.signatures.declared(info)))
+        frame = Frame(self._program, info, dict.fromkeys(self._program.signatures.declared(info), av.UNKNOWN))
         frame.silent = frame.asked = True
-        self.running.add(info)
+        self._asked.add(info)
         try:
             reaches_end = not isinstance(body, list) or run_body(frame, body)
         finally:
-            self.running.discard(info)
+            self._asked.discard(info)
         known = {getattr(one, "truth", None) for one in frame.returned}
         return known.pop() if len(known) == 1 and not reaches_end else None
 
