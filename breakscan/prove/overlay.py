@@ -182,15 +182,18 @@ class ExecutedCode:
     def noted(self, closely: bool = False) -> "Iterator[ExecutedCode]":
         """Notes what runs while the block runs: the lines, and where ``closely``, expressions.  Yields itself."""
         wanted = {os.path.realpath(path): path for path in self.lines}
+        before: Any = sys.gettrace()
         names: dict[str, str | None] = {}
 
-        def on_call(frame: FrameType, event: str, _: Any) -> Any:
+        def on_call(frame: FrameType, event: str, argument: Any) -> Any:
+            # What looks at the script for ``--compile`` goes on.
+            other = before(frame, event, argument) if before is not None else None
             name = frame.f_code.co_filename
             if name not in names:
                 names[name] = wanted.get(os.path.realpath(name))
             path = names[name]
             if path is None or self._stopped:
-                return None
+                return other
             code, lines = frame.f_code, self.lines[path]
             if frame.f_lasti <= 0 or code not in self._offsets:
                 given = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
@@ -200,9 +203,11 @@ class ExecutedCode:
                 )
             offsets = self._offsets.setdefault(code, (path, set()))[1]
 
-            def on_event(frame: FrameType, event: str, _: Any) -> Any:
+            def on_event(frame: FrameType, event: str, argument: Any) -> Any:
+                nonlocal other
+                other = other(frame, event, argument) if other is not None else None
                 if self._stopped:
-                    return None
+                    return other
                 if event == "opcode":
                     offsets.add(frame.f_lasti)
                 # Instructions that the compiler of Python adds have no line.
@@ -215,7 +220,7 @@ class ExecutedCode:
             lines.add(frame.f_lineno)
             return on_event
 
-        before, outer = sys.gettrace(), ExecutedCode.current
+        outer = ExecutedCode.current
         if wanted:
             # CPython 3.12 traces instructions only if a frame has asked for that before.
             sys._getframe().f_trace_opcodes = closely

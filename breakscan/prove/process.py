@@ -96,8 +96,7 @@ class WorkerProcess:
         # All workers draw the same numbers where the program does not seed itself.
         random.seed(0)
         self._obey_requests()
-        # Nothing is noted where ``--compile`` traces the script.
-        notes = self._whole is None and self._overlay.paths and sys.gettrace() is None
+        notes = self._whole is None and self._overlay.paths
         try:
             with self._executed.noted() if notes else contextlib.nullcontext():
                 if self._given.argv[0] == "-m":
