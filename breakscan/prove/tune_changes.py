@@ -177,7 +177,9 @@ def _of_decorators(program: TunedProgram) -> Iterator[ProgramChange]:
         for path in (ran.path,) if is_decorator else program.texts:
             file = program.file(path)
             function = file.functions.get(name) if file is not None else None
-            if file and function and function.decorators and function.decorators[-1] is not ran.call.node:
+            # What the call is given need not be known in another file.
+            is_known = path == ran.path or {*read(ran.call.options.values())} <= {"True", "False", "None"}
+            if file and function and is_known and function.decorators and function.decorators[-1] is not ran.call.node:
                 yield _moved(program, ran, path, name, "below its decorators")
 
 
