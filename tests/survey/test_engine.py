@@ -17,18 +17,22 @@ def a_task(key: str, unit: Unit, folder: str = ".") -> Task:
 
 
 class Running:
-    """Stands in for what runs a stage: notes the tasks that run at the same time, with their GPUs."""
+    """Stands in for what runs a stage: notes the tasks that run at the same time, with their GPUs.  The first ones wait
+    until there were ``most`` of them, or for ten seconds."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = 1) -> None:
+        self.most = most
         self.now: list[tuple[str, int | None]] = []
         self.seen: list[list[tuple[str, int | None]]] = []
-        self._changing = threading.Lock()
+        self._changing = threading.Condition()
 
     def __call__(self, stage: SurveyStage, task: Task) -> StageResult:
         one = (task.unit.device, task.device)
         with self._changing:
             self.now.append(one)
             self.seen.append(sorted(self.now, key=str))
+            self._changing.notify_all()
+            self._changing.wait_for(lambda: max(map(len, self.seen)) >= self.most, 10)
         time.sleep(0.05)
         with self._changing:
             self.now.remove(one)
@@ -39,7 +43,7 @@ class Running:
 def test_each_gpu_has_one_task_and_others_run_next_to_it(
     monkeypatch: pytest.MonkeyPatch, alone: bool, most: int
 ) -> None:
-    running = Running()
+    running = Running(most)
     monkeypatch.setattr(module, "run_stage", running)
     devices = ["cuda", "cuda:0", "cuda", "cpu", "cpu", "cpu"]
     tasks = [a_task(str(number), Unit("a", device=device)) for number, device in enumerate(devices)]
