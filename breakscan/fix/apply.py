@@ -1,7 +1,6 @@
 """Applies edits to the text of a file, with the imports that they need.
 
-No comment is lost.  Calls are spread over several lines where a line would be wider than the file.
-"""
+No comment is lost.  Calls are spread over several lines where a line would be wider than the file."""
 
 import io
 import tokenize
@@ -31,8 +30,7 @@ def _innermost(tree: FileTree, node: cst.CSTNode, *kinds: type[object]) -> cst.C
 class _Replacer(cst.CSTTransformer):
     """Puts the new nodes into the tree, within the statements ``units``.
 
-    ``lost`` are comments that no new code holds: they go above the code that replaces theirs, or that follows it.
-    """
+    ``lost`` are comments that no new code holds: they go above the code that replaces theirs, or that follows it."""
 
     def __init__(
         self,
@@ -98,8 +96,7 @@ class _Replacer(cst.CSTTransformer):
 def applied(tree: FileTree, edits: Sequence[Edit], imports: Sequence[str]) -> str:
     """Returns the text with the edits and the imports that the new code needs. The edits must not overlap.
 
-    Raises ValueError if libcst would change code that no edit is about.
-    """
+    Raises ValueError if libcst would change code that no edit is about."""
     before = tree.module.code
     if before != tree.text:
         raise ValueError("libcst does not reproduce the text of this file")

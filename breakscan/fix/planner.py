@@ -56,8 +56,7 @@ class WantedRewrites:
 
     ``ids`` restricts them (None: all).  ``places`` (None: everywhere) restricts the findings, given by path, line,
     column and rule in the file before any rewrite, each with the one rewrite that is wanted there.  ``useful`` leaves
-    out edits that are of use only with others, or as a run shows.
-    """
+    out edits that are of use only with others, or as a run shows."""
 
     ids: frozenset[str] | None = None
     places: Mapping[Place, str] | None = None
@@ -97,8 +96,7 @@ def repair_file(
 
     ``studies`` are shared with other files, by default with none; ``observed`` are those that take the observations of
     the settings for true. ``findings`` are those of ``check`` in the file, if it has been checked without observations.
-    ``text`` is its Python text, where there is no file to be written.
-    """
+    ``text`` is its Python text, where there is no file to be written."""
     display, own = display_path(path, Path.cwd()), settings.of(path)
     studies = studies or Studies(settings, [path])
     try:

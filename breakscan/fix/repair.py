@@ -37,8 +37,7 @@ def repair_found(
     """Plans the repair of files that have been checked, perhaps by ``checkers``. Writes nothing.
 
     If only some places are wanted, only their files are repaired. ``jobs`` is the number of processes, by default one
-    per core; ``on_progress`` receives the number of files that are done and their total.
-    """
+    per core; ``on_progress`` receives the number of files that are done and their total."""
     paths = set(found.roots)
     if wanted.places is not None:
         paths &= {path for path, *_ in wanted.places}

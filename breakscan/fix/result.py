@@ -133,8 +133,7 @@ class FileRepair:
     """The repair of one file.
 
     Sites are those of ``before``, the text of ``data``; ``path`` is absolute.  ``safe`` is the text with the safe edits
-    alone, ``after`` that with all that are wanted.  ``without`` are findings of rules that offer no rewrite.
-    """
+    alone, ``after`` that with all that are wanted.  ``without`` are findings of rules that offer no rewrite."""
 
     path: Path
     display: str

@@ -13,8 +13,7 @@ class SourceMap:
     """The origin of each line of the new text; lines are counted from 0.
 
     ``origins`` holds the line of the old text that it was or replaces. ``kept`` says that the line is unchanged.
-    ``cuts`` are the new lines before which lines of the old text were removed without replacement.
-    """
+    ``cuts`` are the new lines before which lines of the old text were removed without replacement."""
 
     origins: tuple[int, ...] = ()
     kept: tuple[bool, ...] = ()
@@ -66,8 +65,7 @@ class SourceMap:
 
     def changed_lines(self) -> set[int]:
         """Returns the lines of the new text, from 1, that have changed. Removed lines are represented by their
-        neighbors.
-        """
+        neighbors."""
         found = {at + 1 for at, kept in enumerate(self.kept) if not kept}
         for at in self.cuts:
             found |= {at, at + 1}

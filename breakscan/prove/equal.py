@@ -3,8 +3,7 @@
 Floating-point numbers are rounded, most of all by TF32 and bfloat16, and atomic additions round them otherwise each
 time.  So a tensor may be as far from that of the unchanged program as further runs of it are (its noise), or as far
 from a run in higher precision as that of the unchanged program is itself, by the rules of PyTorch's own accuracy
-harness (``torch._dynamo.utils.same``); where both programs run in higher precision, they must agree.
-"""
+harness (``torch._dynamo.utils.same``); where both programs run in higher precision, they must agree."""
 
 from __future__ import annotations
 

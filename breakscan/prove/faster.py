@@ -1,8 +1,7 @@
 """Decides whether something is faster: times several processes in short blocks, one process at a time, in turns.
 
 Whatever slows the machine down for longer than a block slows all processes down.  The blocks of one round are compared.
-How far two processes that run the same program lie apart is measured as well, and no smaller difference is claimed.
-"""
+How far two processes that run the same program lie apart is measured as well, and no smaller difference is claimed."""
 
 import functools
 import random

@@ -215,8 +215,7 @@ def _timed(run_cycles: Callable[[int], None], cycles: int) -> tuple[float, bool]
     On a GPU, its own clock counts: it works while the next part is prepared.  If that shows less than the host's clock,
     the work is elsewhere, and the host's counts.  If hardly any part is free of waiting, as each is longer than the
     turn that the system gives a process, the time for which this thread waited is subtracted.  That does not help where
-    several threads work on a step.
-    """
+    several threads work on a step."""
     on_gpu = cuda_in_use()
     mark, between = (event_now, _event_seconds) if on_gpu else (time.perf_counter, operator.sub)
     size = -(-cycles // (PARTS_ON_DEVICE if on_gpu else PARTS))

@@ -3,8 +3,7 @@
 Each change is tried in a run of the whole program, up to the same step.  First come programs with fewer problems: they
 are looked for in runs in which graphs are not compiled, as those take seconds.  The first one that is not slower is
 proved as ``verify`` does, and timed in turns with the program as it is.  In the time that is left, modes and parts are
-tried on top of it, and proved in the same way.
-"""
+tried on top of it, and proved in the same way."""
 
 import contextlib
 import itertools

@@ -102,8 +102,7 @@ def other_values(value: torch.Tensor, kind: Variation, at: str = "") -> torch.Te
     """Another value for a tensor; None where there is none for its dtype.
 
     Integers and bools may be indices and masks: with most kinds they stay as they are, so that floating-point values
-    reach all of the code.
-    """
+    reach all of the code."""
     if kind in (Variation.PERMUTED, Variation.MIXED):
         generator = torch.Generator().manual_seed(SEED + int(at or 0))
         order = torch.randperm(value.numel(), generator=generator, device="cpu")

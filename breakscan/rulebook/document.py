@@ -1,7 +1,6 @@
 """Reads one rule document: TOML front matter between ``+++`` lines, then Markdown.
 
-The document is the rule, its help page and its tests.  ``docs/rules.md`` describes the form.
-"""
+The document is the rule, its help page and its tests.  ``docs/rules.md`` describes the form."""
 
 import difflib
 import re
@@ -105,8 +104,7 @@ class Example:
 
     ``inputs`` is the source of the arguments of ``f``; ``None`` if the block defines ``make_inputs()``
     (one tuple of arguments) or ``make_calls()`` (a list of them: ``f`` is called once for each).  ``static`` is
-    false if only a run can show it: ``check`` need not find it.
-    """
+    false if only a run can show it: ``check`` need not find it."""
 
     label: str
     source: str

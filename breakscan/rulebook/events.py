@@ -71,8 +71,7 @@ class Argument:
     """An argument of a call: its position, its name, and its possible operands.
 
     ``true_if`` is the condition under which it is True, where that is not known, ``tensor_if`` that under which it is
-    a tensor or an object, or holds a tensor.
-    """
+    a tensor or an object, or holds a tensor."""
 
     index: int | None
     name: str | None
@@ -89,8 +88,7 @@ class Event:
     all those of :data:`OPERANDS` that match the operand.  ``confidence`` is that of the event itself,
     ``operand_confidence`` that of its operand and arguments.  ``test`` is the innermost test that encloses it, ``rare``
     that it hardly ever holds.
-    ``via`` is the caller that is in ``place``, if the function itself is not.
-    """
+    ``via`` is the caller that is in ``place``, if the function itself is not."""
 
     kind: EventKind
     line: int

@@ -1,8 +1,7 @@
 """The verdict ledger: what Dynamo did with every example of every rule, per torch version.
 
 One JSON file a version next to the rule documents (``ledger/2.13.json``), written by
-``breakscan rules replay`` and never by hand.
-"""
+``breakscan rules replay`` and never by hand."""
 
 import hashlib
 import json

@@ -131,8 +131,7 @@ def explaining_rule(
 
     ``text`` is the break's reason with its explanation and context, or the guard that failed, ``form`` the form of the
     branch at its site if that is known.  ``change`` is what changed before a recompile, in what ``holder``, and
-    ``times`` how often the function was compiled again over it.
-    """
+    ``times`` how often the function was compiled again over it."""
     best: tuple[int, Rule] | None = None
     for rule in rules:
         for pattern in rule.recorded:

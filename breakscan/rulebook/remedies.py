@@ -1,8 +1,7 @@
 """Remedies: those that a rule knows for the code at hand, and those of ``remedies.toml``, by name.
 
 Some depend on the uses of a value that the compiler does not know: on those that need it in Python, and on tests that
-leave a loop.
-"""
+leave a loop."""
 
 import ast
 import re

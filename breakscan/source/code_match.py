@@ -1,7 +1,6 @@
 """Matches the code of one state of a program with that of another, whatever lines were inserted above it.
 
-Something found in code is known by its file, its function, its kind, and the text of its line.
-"""
+Something found in code is known by its file, its function, its kind, and the text of its line."""
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass

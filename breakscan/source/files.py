@@ -45,8 +45,7 @@ def discover(
 
     A file is selected whatever its name.  In a folder, every ``*.py`` and ``*.ipynb`` file is selected that neither a
     ``.gitignore`` nor the ``exclude`` of its settings nor :data:`SKIPPED_FOLDERS` excludes; links to folders are not
-    followed.  ``force_exclude`` applies the excludes to the given paths as well, which pre-commit needs.
-    """
+    followed.  ``force_exclude`` applies the excludes to the given paths as well, which pre-commit needs."""
     finder = _Finder(settings, force_exclude)
     for path in paths:
         finder.take(os.path.abspath(path))
@@ -56,8 +55,7 @@ def discover(
 def is_excluded(path: str, settings: PatternSettingsOfFiles, *, is_folder: bool = False) -> bool:
     """True if the ``exclude`` of settings or :data:`SKIPPED_FOLDERS` excludes an absolute path or a folder above it.
 
-    The folder of a configuration is subject to the next one above it, as when folders are walked.
-    """
+    The folder of a configuration is subject to the next one above it, as when folders are walked."""
     while True:
         one = settings.of(Path(path))
         relative = relative_to(path, str(one.root))

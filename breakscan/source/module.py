@@ -70,8 +70,7 @@ def read_source(path: Path, display: str) -> bytes:
 def decode_source(data: bytes, display: str) -> str:
     """The text of a Python file, by its BOM or coding comment, else UTF-8; line ends become ``\\n``.
 
-    Raises SourceProblem if the bytes cannot be decoded.
-    """
+    Raises SourceProblem if the bytes cannot be decoded."""
     try:
         encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
     except LookupError as error:  # a codec that is not for text, since Python 3.14

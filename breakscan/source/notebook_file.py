@@ -1,8 +1,7 @@
 """The file of a Jupyter notebook: its code cells, and how new code gets into them.
 
 What an edit does not change keeps its layout as far as programs that write notebooks agree on one: indentation, escapes
-of characters, and the digits of numbers.
-"""
+of characters, and the digits of numbers."""
 
 import json
 import re

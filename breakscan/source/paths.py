@@ -1,7 +1,6 @@
 """Paths in configuration and reports: gitignore-style patterns relative to a folder, and names for reports.
 
-Also selectors, with which configurations and comments select rules, and ``per-file-ignores``, which switch them off.
-"""
+Also selectors, with which configurations and comments select rules, and ``per-file-ignores``, which switch them off."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -36,8 +35,7 @@ def relative_to(path: str, folder: str) -> str | None:
 class Patterns:
     """Gitignore-style patterns that apply below a folder.
 
-    Raises ValueError for a pattern that gitignore does not allow.
-    """
+    Raises ValueError for a pattern that gitignore does not allow."""
 
     def __init__(self, folder: str, lines: Sequence[str]) -> None:
         self.folder = folder

@@ -1,8 +1,7 @@
 """The Python text of a file: a notebook's are its code cells, each of which begins with a line of its own.
 
 The parser of Python must not see magic commands, and no line or column may move: each line of one becomes a statement
-that does nothing, with the line itself after :data:`MAGIC`.
-"""
+that does nothing, with the line itself after :data:`MAGIC`."""
 
 import ast
 import io

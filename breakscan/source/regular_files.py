@@ -1,7 +1,6 @@
 """Reads regular files only: a pipe that nobody writes to never ends the wait, and a device never ends.
 
-Digests identify contents; each file is read at most once a run.
-"""
+Digests identify contents; each file is read at most once a run."""
 
 import errno
 import os
@@ -16,8 +15,7 @@ _CHUNK = 1 << 16
 def read_regular_file(path: str | os.PathLike[str], largest: int | None = None) -> tuple[bytes, os.stat_result]:
     """The content of a regular file and what the system says of it.
 
-    Raises OSError, for other kinds of file too, and with EFBIG for one of more than ``largest`` bytes.
-    """
+    Raises OSError, for other kinds of file too, and with EFBIG for one of more than ``largest`` bytes."""
     descriptor = os.open(path, _OPEN)
     try:
         status = os.fstat(descriptor)
@@ -73,8 +71,7 @@ class Digests:
     def learn(self, path: str, content: bytes) -> str:
         """The digest of a content that was read elsewhere.
 
-        What is analyzed has to come in here: a file can change between two readings.
-        """
+        What is analyzed has to come in here: a file can change between two readings."""
         known = self._known[path] = content_digest(content)
         return known
 

@@ -2,8 +2,7 @@
 
 A run of this process, or of a program that breakscan has just run, is trusted: its files are read wherever they are.
 A recording or a log that was read from disk can come from anyone and name any path.  Of these, a file is opened only
-if it is a Python file below a folder that the user allows, and shown only if it has the lines that were recorded.
-"""
+if it is a Python file below a folder that the user allows, and shown only if it has the lines that were recorded."""
 
 import errno
 import linecache
@@ -34,8 +33,7 @@ class NotRead(Enum):
 class SourceFiles:
     """Reads each file once, by its recorded path or by the path that reports show.
 
-    ``folders`` are the folders whose Python files may be opened.
-    """
+    ``folders`` are the folders whose Python files may be opened."""
 
     def __init__(self, folders: Iterable[str] = ()) -> None:
         self._cwd = os.getcwd()

@@ -91,8 +91,7 @@ class OutlineEntry:
 
     ``qualname`` is the name that CPython gives its code object (``co_qualname``): ``f.<locals>.<lambda>``.
     Comprehensions are not scopes here.
-    ``first_line`` is the line of the first decorator, as in ``co_firstlineno``.
-    """
+    ``first_line`` is the line of the first decorator, as in ``co_firstlineno``."""
 
     node: Definition | ast.Lambda
     qualname: str
@@ -111,8 +110,7 @@ class Outline:
         """The innermost function around a line, or None at the top level of the file.
 
         A class that a function defines is skipped, as is a lambda: a line may contain one and still belong to the
-        function around it.
-        """
+        function around it."""
         following = bisect_right(self._first_lines, line)
         for scope in reversed(self.scopes[:following]):
             if scope.last_line >= line and not isinstance(scope.node, ast.Lambda | ast.ClassDef):

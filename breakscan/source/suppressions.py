@@ -1,7 +1,6 @@
 """Comments that suppress findings: ``# breakscan: ignore[BRK101] reason`` and ``# breakscan: ignore-file[...]``.
 
-This module reads and adds them, and finds those that suppress nothing.
-"""
+This module reads and adds them, and finds those that suppress nothing."""
 
 import io
 import re
@@ -53,8 +52,7 @@ class Suppressions:
         """The suppressions in the comments of a module.
 
         A comment applies to the statement that it is in or after, on any of its lines; in a compound statement, to the
-        header.  A comment on a separate line between two statements applies to the next one.
-        """
+        header.  A comment on a separate line between two statements applies to the next one."""
         if "breakscan:" not in module.text:
             return cls(module.display)
         found: list[Directive | SourceError]

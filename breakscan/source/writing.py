@@ -29,8 +29,7 @@ def encoded(path: Path, data: bytes, after: str) -> bytes:
     """The bytes of a new Python text in the encoding of a file, given by its present content, and with its line ends.
 
     Unchanged lines keep their line end; new lines get the most frequent one of the file.  Raises SourceProblem if
-    the content cannot be decoded, and UnicodeEncodeError if the encoding lacks a character of the new text.
-    """
+    the content cannot be decoded, and UnicodeEncodeError if the encoding lacks a character of the new text."""
     if is_notebook(path):
         return edited_notebook(data, after, str(path))
     encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
@@ -53,8 +52,7 @@ def rewrite_file(path: Path, display: str, before: str, after: str) -> None:
 
     Encoding, byte order mark, line ends, mode and owner are kept; for a link, its target is replaced.  Raises
     SourceProblem, and leaves the file unchanged, if the file is read-only, has another text by now, or cannot be
-    written.
-    """
+    written."""
     data = read_source(path, display)
     if python_text(data, path, display) != before:
         raise SourceProblem.at(display, "has changed since it was read: run the command again")
@@ -112,8 +110,7 @@ class CommittedFileError(Exception):
 def read_committed(path: Path, version: int, what: str) -> dict[str, Any] | None:
     """The values of a file of a format ``version``; None where there is no file.  ``what`` it is: ``lock``.
 
-    Raises CommittedFileError.
-    """
+    Raises CommittedFileError."""
     try:
         data = parse_toml(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

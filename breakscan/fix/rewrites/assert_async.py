@@ -2,8 +2,7 @@
 
 Eager code makes the old check, with its exception and its message.  Compiled code checks inside the graph and does not
 wait for the result: a failure is a RuntimeError with a constant text on the CPU, and on CUDA a device-side assert that
-a later call reports.  Python conditions in the test stay Python conditions.
-"""
+a later call reports.  Python conditions in the test stay Python conditions."""
 
 import re
 from collections.abc import Sequence

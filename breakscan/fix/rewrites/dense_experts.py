@@ -1,8 +1,7 @@
 """``out[hit] = expert(h[hit]) * w[hit, None]`` in a loop → every expert computes all rows, and ``torch.where`` selects.
 
 The rows that an expert gets are selected by a mask, or by ``rows, k = torch.where(mask)``, and added by ``index_add_``.
-A test that skips experts without rows goes, and so does the list of those with rows.
-"""
+A test that skips experts without rows goes, and so does the list of those with rows."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -120,8 +119,7 @@ def _visited(statement: cst.CSTNode, number: "_Number") -> cst.BaseStatement:
 
 class _Number(cst.CSTTransformer):
     """Reads a name as an integer where it was a tensor with one element: ``i`` for ``i[0]``, ``x[i]`` for
-    ``x[i].squeeze(0)``.
-    """
+    ``x[i].squeeze(0)``."""
 
     def __init__(self, name: str) -> None:
         super().__init__()

@@ -2,8 +2,7 @@
 
 Each break splits the graph of the caller; a disabled function splits it only once.  Values, side effects and exceptions
 stay.  What the function computes is no longer compiled, so it must not contain costly operations.  The planner tries it
-for every graph break that no other rewrite removes.
-"""
+for every graph break that no other rewrite removes."""
 
 import builtins
 

@@ -2,8 +2,7 @@
 
 Applies to tests that only save work: an exit from a loop or a function, or a test around updates of what a mask
 selects, ``if mask.any():``, which becomes ``if torch.compiler.is_compiling() or mask.any():``.  Compiled code does the
-work that changes nothing.
-"""
+work that changes nothing."""
 
 from collections.abc import Sequence
 

@@ -2,8 +2,7 @@
 
 For other masks, the targets outside the mask get the index that the loss ignores: ``torch.where(mask, y, -100)``.
 Where the selected rows have names, a mean or a sum of what else is computed from each row, such as an accuracy, is one
-under the mask.
-"""
+under the mask."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -155,8 +154,7 @@ def _metrics(
     changes: dict[cst.CSTNode, Replacement],
 ) -> bool:
     """Adds the changes of what is computed from the selected rows besides the loss, if there is any.  ``mask`` is the
-    mask of all rows.
-    """
+    mask of all rows."""
     packed = {cst.ensure_type(one.arg.value, cst.Name).value for one in sides if one.line}
     rows = Rows(context.plain(mask), packed=packed)
     for use in (one for side in sides for one in side.others):

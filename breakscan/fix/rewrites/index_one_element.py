@@ -1,7 +1,6 @@
 """``x[t]`` → ``x[t[None]].squeeze(0)``, and ``x[t] = v`` → ``x[t[None]] = v``, with a 0-d integer tensor ``t``.
 
-An index with a dimension is applied in the graph, while a 0-d one is first read into Python.
-"""
+An index with a dimension is applied in the graph, while a 0-d one is first read into Python."""
 
 from collections.abc import Sequence
 

@@ -1,8 +1,7 @@
 """A print, a log call or a warning → the same under ``if not torch.compiler.is_compiling():``.
 
 Eager code is unchanged.  Compiled code skips the call, and the values that would have been shown are not computed.  A
-printed line and a log record are safe to skip if their arguments have no side effects.
-"""
+printed line and a log record are safe to skip if their arguments have no side effects."""
 
 from collections.abc import Sequence
 
@@ -93,8 +92,7 @@ def _neighbours(context: RewriteContext, line: cst.SimpleStatementLine) -> list[
 def _under_guard(context: RewriteContext, statements: Sequence[Statement]) -> dict[cst.CSTNode, Replacement]:
     """The statements under a guard.
 
-    If they are the whole body of an ``if``, the guard is added to its test; of an ``else``, it becomes an ``elif``.
-    """
+    If they are the whole body of an ``if``, the guard is added to its test; of an ``else``, it becomes an ``elif``."""
     first, *others = statements
     owner = _whole_owner(context, statements)
     if isinstance(owner, cst.If):

@@ -3,8 +3,7 @@
 ``.detach()`` stops the gradient, as the number did.  Every use is followed: if one takes a Python number (a size, a
 branch, a list index, other code), nothing is changed.  As an index, the tensor gets a dimension
 (``x[t[None]].squeeze(0)``).  A number that is only kept for a log, in a dictionary that is returned or in an attribute,
-becomes a tensor there.
-"""
+becomes a tensor there."""
 
 import libcst as cst
 

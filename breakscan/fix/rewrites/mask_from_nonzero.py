@@ -1,7 +1,6 @@
 """``x[torch.where(mask)] = 0`` → ``x[mask] = 0``, and the first index → ``argmax``.
 
-The indices of nonzero elements are not needed to assign one value to them, or to find the first.
-"""
+The indices of nonzero elements are not needed to assign one value to them, or to find the first."""
 
 import libcst as cst
 

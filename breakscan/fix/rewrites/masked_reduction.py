@@ -2,8 +2,7 @@
 
 Elements outside the mask get a neutral value: zero for a sum, infinity for a minimum or maximum.  ``torch.where`` is
 used instead of a product, as NaN times zero is NaN.  The mask must select single elements, not rows, because
-``torch.where`` aligns shapes at the last dimension.
-"""
+``torch.where`` aligns shapes at the last dimension."""
 
 from dataclasses import dataclass, replace
 

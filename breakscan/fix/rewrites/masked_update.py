@@ -3,8 +3,7 @@
 Both write ``f(y)`` where the mask is True and leave the rest of ``x``.  The mask must select single elements, not rows,
 because ``torch.where`` aligns shapes at the last dimension.  A tensor
 that something else may reach is still changed in place, by ``x.copy_``; only one that the function made and holds by
-one name is bound again.
-"""
+one name is bound again."""
 
 import libcst as cst
 

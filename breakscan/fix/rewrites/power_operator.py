@@ -1,8 +1,7 @@
 """``pow(t, n)`` → ``t**n``.
 
 The builtin calls the same method as the operator, so the only change is that Dynamo supports the operator.  There is no
-operator with a third argument.
-"""
+operator with a third argument."""
 
 import libcst as cst
 

@@ -4,8 +4,7 @@ A Python number on a module is a constant in compiled code, a buffer is an input
 graph.  ``self.steps += 1`` becomes ``self.steps = self.steps + 1``: the compiled backward pass computes with the new
 value of a buffer that is changed in place, and gradients are wrong (torch 2.13).  Rows that are stored from the counter
 on, ``cache[:, self.n : self.n + k] = new``, are stored at ``self.n + torch.arange(k)``.  ``persistent=False`` keeps it
-out of the state dict, as before.
-"""
+out of the state dict, as before."""
 
 import libcst as cst
 

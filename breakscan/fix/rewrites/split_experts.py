@@ -1,8 +1,7 @@
 """``torch.split(x, counts.tolist())`` over experts → every expert computes all rows, and each row takes its own result.
 
 The parts become ``[x] * counts.shape[0]``, the loop over them stays, and ``torch.cat(outs)`` becomes a choice of rows
-of ``torch.stack(outs)``.
-"""
+of ``torch.stack(outs)``."""
 
 import libcst as cst
 

@@ -1,8 +1,7 @@
 """``if tensor: x = a`` or ``a if tensor else b`` → ``torch.where(tensor, a, b)``.
 
 Both sides are then computed, regardless of the test, so neither may have side effects or cost much.  Python conditions
-stay an `if`.  What one side prints or logs stays under the test, in eager code alone.
-"""
+stay an `if`.  What one side prints or logs stays under the test, in eager code alone."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -23,8 +23,7 @@ class Assignment:
 
     The anchor is the statement that last assigned the name before the read, a loop or ``try`` that contains the read
     and assigns the name anywhere, the function if the name is a parameter, or None if it is not a local name.
-    ``value`` is the assigned expression if the anchor is a plain assignment.
-    """
+    ``value`` is the assigned expression if the anchor is a plain assignment."""
 
     name: str
     anchor: cst.CSTNode | None
@@ -94,8 +93,7 @@ def _bound_by(node: cst.CSTNode) -> list[str]:
 def is_read(context: RewriteContext, name: cst.Name) -> bool:
     """True if a name node reads a variable: it is not a target, an attribute or a keyword.
 
-    The names of a tuple that is assigned and the name of ``del`` count as read.
-    """
+    The names of a tuple that is assigned and the name of ``del`` count as read."""
     above = context.parent(name)
     if isinstance(above, cst.Attribute | cst.Arg):
         return above.value is name
@@ -185,8 +183,7 @@ def is_read_outside(context: RewriteContext, name: str, statement: cst.CSTNode) 
 def is_needed_outside(context: RewriteContext, name: str, *statements: cst.CSTNode) -> bool:
     """True if code outside some statements may read the value that the first of them gives to a name.
 
-    It may not if each reader assigns the name before it reads it: a temporary that several statements use.
-    """
+    It may not if each reader assigns the name before it reads it: a temporary that several statements use."""
     reads = _Places(name, statements)
     context.function.body.visit(reads)
     return reads.runs_later or any(not _is_assigned_first(context, name, one, statements[0]) for one in reads.found)

@@ -80,8 +80,7 @@ def binary(left: cst.BaseExpression, operator: cst.BaseBinaryOp, right: cst.Base
 def inverted(test: cst.BaseExpression) -> cst.BaseExpression:
     """The opposite of a boolean tensor, elementwise: ``~t``, ``t`` for ``~t``, ``a != b`` for ``a == b``.
 
-    ``<`` and the other orderings are not reversed, because both are False for NaN.
-    """
+    ``<`` and the other orderings are not reversed, because both are False for NaN."""
     if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.BitInvert | cst.Not):
         return copied(test.expression)
     if isinstance(test, cst.Comparison) and len(test.comparisons) == 1:

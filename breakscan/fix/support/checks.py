@@ -32,8 +32,7 @@ def is_caught(context: RewriteContext, node: cst.CSTNode) -> bool:
 def block_of(context: RewriteContext, last: Statement) -> list[Statement]:
     """The statements that end with a check and that no other code needs: the check alone, or with its preparation.
 
-    Preparation only binds names, has no other effect, and its names are not read after the check.
-    """
+    Preparation only binds names, has no other effect, and its names are not read after the check."""
     body, position = context.siblings(last)
     found = [last]
     wanted = set(read(last))

@@ -39,8 +39,7 @@ class Edit:
     """A change of one file.
 
     ``replace`` maps nodes of the tree to their replacements.  ``differences`` are what the edit changes besides speed;
-    none for a safe edit, with which the same tensor operations run in the same order.
-    """
+    none for a safe edit, with which the same tensor operations run in the same order."""
 
     replace: Mapping[cst.CSTNode, Replacement]
     differences: Sequence[Difference] = ()
@@ -109,8 +108,7 @@ def _is_a(kind: type[cst.CSTNode], *kinds: type[cst.CSTNode]) -> bool:
 def _parents(module: cst.Module) -> dict[cst.CSTNode, cst.CSTNode]:
     """The parent of every node below a module that holds code.
 
-    Like ``ParentNodeProvider`` of libcst, which also copies the whole tree and takes twenty times as long.
-    """
+    Like ``ParentNodeProvider`` of libcst, which also copies the whole tree and takes twenty times as long."""
     found: dict[cst.CSTNode, cst.CSTNode] = {}
     pending: list[cst.CSTNode] = [module]
     while pending:

@@ -27,8 +27,7 @@ class Leaf:
     """``owner[mask]``, or an equivalent expression.
 
     ``loose`` says that the mask may have a different shape from the owner: ``masked_select`` broadcasts them, and
-    indices from a mask may index any tensor.
-    """
+    indices from a mask may index any tensor."""
 
     node: cst.BaseExpression
     owner: cst.BaseExpression
@@ -40,8 +39,7 @@ class Leaf:
 class Masked:
     """An expression of selected elements.
 
-    ``leaves`` are the expressions that select them.  ``bends`` says that a zero gradient may not stay zero.
-    """
+    ``leaves`` are the expressions that select them.  ``bends`` says that a zero gradient may not stay zero."""
 
     leaves: list[Leaf] = field(default_factory=list)
     bends: bool = False
@@ -242,8 +240,7 @@ def whole(context: RewriteContext, node: cst.BaseExpression, leaves: Iterable[Le
 def conditions(context: RewriteContext, mask: cst.BaseExpression, leaves: Iterable[Leaf]) -> list[Difference]:
     """The assumption under which a mask selects single elements; nothing where the code shows it.
 
-    Declines if the code computes the mask from other tensors than those that it is an index of: it may select rows.
-    """
+    Declines if the code computes the mask from other tensors than those that it is an index of: it may select rows."""
     text = context.plain(mask)
     roots = _roots(context, mask)
     owners = {context.plain(leaf.owner): leaf for leaf in leaves}
@@ -363,8 +360,7 @@ class Loss:
     """A loss that is reduced by ``reduction``: ``sum``, ``mean`` or ``batchmean``.
 
     ``name`` is that of the function in ``torch.nn.functional``.  ``sides`` are the prediction and the target,
-    ``settings`` the other arguments, by their names; those of a module are in the call ``module`` that creates it.
-    """
+    ``settings`` the other arguments, by their names; those of a module are in the call ``module`` that creates it."""
 
     call: cst.Call
     name: str

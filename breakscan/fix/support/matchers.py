@@ -1,8 +1,7 @@
 """Matchers of nodes: the part of ``libcst.matchers`` that rewrites use, with its names and its meaning.
 
 Importing ``libcst.matchers`` takes longer than importing the rest of libcst.  ``Name("x")`` matches that name,
-``Call(Name("f"))`` a call of it with any arguments: a field that is not given may hold anything.
-"""
+``Call(Name("f"))`` a call of it with any arguments: a field that is not given may hold anything."""
 
 import re
 from collections.abc import Callable, Iterator

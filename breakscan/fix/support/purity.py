@@ -1,6 +1,5 @@
 """Side effects of code, other breaks in it, and what may see it: reasons not to run it once more or not at all, and
-for an edit not to be safe.
-"""
+for an edit not to be safe."""
 
 import builtins
 from collections.abc import Iterator
@@ -42,8 +41,7 @@ def why_not_pure(context: RewriteContext, node: cst.CSTNode) -> str | None:
     """The reason why an expression has side effects, as the end of a sentence; None if it has none.
 
     Only code that is known to be pure counts as pure: functions and tensor methods of torch that were measured and have
-    no side effects, functions of math, operators, and attributes.
-    """
+    no side effects, functions of math, operators, and attributes."""
     return _first_reason(_Impurities(context), node)
 
 
@@ -176,8 +174,7 @@ def _is_plain(fact: Fact) -> bool:
 def why_shown(context: RewriteContext, node: cst.CSTNode) -> str | None:
     """The reason why computing and showing an expression may have side effects; None if there is none.
 
-    Reading the values of tensors is none.
-    """
+    Reading the values of tensors is none."""
     return _first_reason(_Shown(context), node)
 
 

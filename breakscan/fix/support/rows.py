@@ -32,8 +32,7 @@ class Rows:
 
     ``hits`` is then the matrix of a row and a column for each selected weight.  ``packed`` are names that hold selected
     rows, ``called`` what computes with them besides operations of torch, ``aliases`` other names of the index and the
-    column.  ``multiplies``: matrices are multiplied.
-    """
+    column.  ``multiplies``: matrices are multiplied."""
 
     index: str
     column: str | None = None

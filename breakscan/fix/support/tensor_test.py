@@ -29,8 +29,7 @@ class When:
 class TensorTest:
     """A test.  If all of ``when`` hold, in this order, ``tensor`` is True if and only if the test is true.
 
-    ``joins`` says that several tests are computed of which Python stops at the first that decides.
-    """
+    ``joins`` says that several tests are computed of which Python stops at the first that decides."""
 
     when: tuple[When, ...]
     tensor: cst.BaseExpression

@@ -1,7 +1,6 @@
 """Facts about torch's functions that running them on a CPU does not show, kept by hand, each with the reason.
 
-What can be measured does not belong here: ask ``operators.py``.
-"""
+What can be measured does not belong here: ask ``operators.py``."""
 
 from collections.abc import Mapping
 

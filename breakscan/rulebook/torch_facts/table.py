@@ -1,8 +1,7 @@
 """The results of the functions, methods and attributes of torch and NumPy: the generated tables, and what stubs do not
 say; and the names that Dynamo does not trace.
 
-The tables about NumPy are measured: ``tools/measure_numpy.py`` and ``tools/measure_skipped.py``.
-"""
+The tables about NumPy are measured: ``tools/measure_numpy.py`` and ``tools/measure_skipped.py``."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -46,8 +45,7 @@ class TorchApi:
     ``-`` differs).  ``several``: the same for functions with more than one result, a word each, and one text for each
     number of results there can be; ``fib*`` for any number of them.  ``several_when``: the arguments that request more
     than one result.  ``fields``: names of the results.  ``whole``: with how many tensors, and nothing that keeps a
-    dimension, the result is 0-d.  ``broadcasts``: names whose result has the broadcast shape of the tensors given.
-    """
+    dimension, the result is 0-d.  ``broadcasts``: names whose result has the broadcast shape of the tensors given."""
 
     version: str
     methods: dict[str, str]
