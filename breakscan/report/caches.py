@@ -1,4 +1,5 @@
-"""The report of ``explain --caches``: compiler caches that one process has filled, in other processes."""
+"""The report of ``explain --caches``: compiler caches that one process has filled, in other processes.
+``schemas/caches.schema.json`` describes the JSON."""
 
 import os
 from collections import Counter, defaultdict

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Run
+from tests.conftest import Valid
 
 pytestmark = pytest.mark.torch
 
@@ -182,11 +183,13 @@ for f in (same, changing, bypassing):
 
 
 @pytest.mark.slow
-def test_what_a_second_process_finds_in_caches_is_shown_with_a_file_for_others(process: Run, folder: Path) -> None:
+def test_what_a_second_process_finds_in_caches_is_shown_with_a_file_for_others(
+    process: Run, folder: Path, valid: Valid
+) -> None:
     (folder / "program.py").write_text(CACHED, encoding="utf-8")
     done = process("explain", "--warm-up", "warm.bin", "--format", "json", "--output", "found.json", "program.py")
     assert done.status == 0, done.err
-    told = json.loads((folder / "found.json").read_text("utf-8"))
+    told = valid((folder / "found.json").read_text("utf-8"), "caches")
     assert told["bundle_bytes"] == (folder / "warm.bin").stat().st_size > 0
     assert {one["function"]: one["found"] for one in told["functions"]} == {
         "same": ["aotautograd hit, fx_graph hit"] * 2,
