@@ -25,15 +25,15 @@ class Room(NamedTuple):
 STATIC = "model source rulebook"
 ROOMS = {
     "model": Room("", 1157, 9),
-    "source": Room("model", 1763, 14),
-    "rulebook": Room("model source", 2456, 12),
+    "source": Room("model", 1743, 14),
+    "rulebook": Room("model source", 2446, 12),
     "check": Room(STATIC, 10814, 40),
-    "fix": Room(f"{STATIC} check", 6921, 36),
+    "fix": Room(f"{STATIC} check", 6877, 36),
     "recording": Room(STATIC, 7905, 30),
     "explanation": Room(f"{STATIC} check recording", 5847, 20),
     "survey": Room(f"{STATIC} check recording explanation", 1600, 7),
-    "prove": Room(f"{STATIC} check fix recording explanation", 11349, 32),
-    "report": Room(f"{STATIC} check fix recording explanation survey prove", 5297, 32),
+    "prove": Room(f"{STATIC} check fix recording explanation", 11344, 32),
+    "report": Room(f"{STATIC} check fix recording explanation survey prove", 5298, 32),
     "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 1200, 10),
     "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 2921, 27),
     # api.py, notebook.py, pytest_plugin.py, __main__.py
