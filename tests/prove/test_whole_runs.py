@@ -16,6 +16,7 @@ from breakscan.prove.tune_changes import NOT_COMPILED, TunedProgram, changes_of
 from breakscan.prove.worker import OutOfTime, UserProgram, WorkerError, Workers
 from breakscan.rulebook.config import NearestSettings
 from breakscan.rulebook.library import load_library
+from breakscan.survey import model_program
 from tests.conftest import Valid
 
 pytestmark = pytest.mark.torch
@@ -254,6 +255,22 @@ def test_steps_of_the_loop_are_timed_up_to_the_same_one_and_values_compared(runs
     assert "grad" in (comparison.difference(leaking.distances) or "")
     wrong = runs.run({path: WHOLE.replace("scale + 1", "scale + 1.02")}, RunRequest(), 300, known=base)
     assert comparison.difference(wrong.distances) is not None
+
+
+def test_the_results_of_a_model_of_a_survey_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text(Path(model_program.__file__).read_text(encoding="utf-8"), encoding="utf-8")
+    zoo = tmp_path / "zoo.py"
+    zoo.write_text("import torch\n\ndef build():\n    return torch.nn.ReLU(), (torch.randn(4),)\n", encoding="utf-8")
+    program = UserProgram(("train.py", "zoo:build", "--backend", "eager"))
+    runs = Runs(Workers(program, tmp_path, ForkServerProcess(), load_library(())))
+    runs.loops = runs.run({}, RunRequest(), 300).report.found
+    runs.originals = {str(path): path.read_text(encoding="utf-8") for path in (zoo, tmp_path / "train.py")}
+    last = RunRequest(stop=(0, model_program.CALLS))
+    base = runs.run({}, last, 300, keep=True)
+    comparison = EndValues([runs.run({}, last, 300, known=base).distances], base.dtypes)
+    wrong = runs.run({str(zoo): runs.originals[str(zoo)].replace("ReLU", "Tanh")}, last, 300, known=base)
+    assert "returned" in (comparison.difference(wrong.distances) or "")
 
 
 TWINS = """\
