@@ -6,7 +6,6 @@ Varied calls can end a process, and on a GPU they can make it unusable: so it is
 import ast
 import contextlib
 import os
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
@@ -74,8 +73,9 @@ class Probe:
         self._names = [one.name for one in original.about.callables]
         self._ran: list[Mapping[str, RanCode]] = []
         self._varied: dict[int, tuple[VariedCall, ...]] = {}
-        self._repeated: dict[VariedCall, tuple[ResultDifference, ...]] = {}
-        """The differences of the unchanged program from itself, in calls in which a change differs."""
+        self._repeated: dict[tuple[VariedCall, bool], tuple[ResultDifference, ...]] = {}
+        """The differences of the unchanged program from itself, in calls in which a change differs, by whether they run
+        as if they were compiled."""
         self.done = False
         self._texts = {path: text for path in files if (text := text_of(path)) is not None}
         start = original.workers.start(probing({path: (text, text) for path, text in self._texts.items()}), probes=True)
@@ -123,10 +123,10 @@ class Probe:
         self.done = True
         effects = effects_of(candidate.differences)
         found: list[VariedDifference] = []
-        others: dict[VariedCall, tuple[ResultDifference, ...]] = {}
+        others: dict[tuple[VariedCall, bool], tuple[ResultDifference, ...]] = {}
         code = [ran]
-        # Eager code never runs what a change leaves to the compiler alone.
-        compiling = any(_asks(after) - _asks(before) for before, after in candidate.texts.values())
+        # Eager code never runs what a file leaves to the compiler alone.
+        compiling = any(asks_for_compiling(ast.parse(after)) for _, after in candidate.texts.values())
         left = LONGEST * (1 + compiling)
         for (number, calls), as_compiled in product(self._varied.items(), (True, False)[not compiling :]):
             try:
@@ -140,17 +140,18 @@ class Probe:
                 break
             left -= run.seconds
             code.append(run.ran)
-            others |= {call: one for call, one in zip(run.calls, run.differences, strict=True) if one}
-        self._repeat(others.keys() - self._repeated.keys(), compiling)
-        for call, differences in others.items():
-            if not self._repeated[call]:
+            found_now = zip(run.calls, run.differences, strict=True)
+            others |= {(call, as_compiled): one for call, one in found_now if one}
+        self._repeat(others.keys() - self._repeated.keys())
+        for (call, as_compiled), differences in others.items():
+            if not self._repeated[call, as_compiled]:
                 # One that the change does not state comes first.
                 one = next((one for one in differences if not is_stated(one, effects)), differences[0])
                 name = self._names[call.callable]
                 found.append(VariedDifference(call, name, one, is_stated=is_stated(one, effects)))
-        return found, list(self._unseen(candidate, code))
+        return list(dict.fromkeys(found)), list(self._unseen(candidate, code))
 
-    def _repeat(self, calls: Collection[VariedCall], compiling: bool) -> None:
+    def _repeat(self, calls: Collection[tuple[VariedCall, bool]]) -> None:
         """Runs calls again without a change, in a further process: where they differ, a change need not be why."""
         self._repeated.update(dict.fromkeys(calls, ()))
         if not calls:
@@ -159,11 +160,12 @@ class Probe:
             again.ready()
             if self._original.hand_over(again):
                 return
-            for number, of_kind in self._varied.items():
-                if wanted := tuple(call for call in of_kind if call in calls):
+            for (number, of_kind), as_compiled in product(self._varied.items(), (False, True)):
+                if wanted := tuple(call for call in of_kind if (call, as_compiled) in calls):
                     expected = self._folder, number, self._original.reference
-                    run = again.ask(VariedCalls.compare, *expected, wanted, LONGEST, compiling)
-                    self._repeated.update(zip(run.calls, run.differences, strict=True))
+                    run = again.ask(VariedCalls.compare, *expected, wanted, LONGEST, as_compiled)
+                    ran = ((call, as_compiled) for call in run.calls)
+                    self._repeated.update(zip(ran, run.differences, strict=True))
         if details := [one[0] for one in self._repeated.values() if one]:
             self.problem = Observation(ObservationKind.VARIED_UNREPEATABLE, details=tuple(details[:1]))
 
@@ -188,12 +190,6 @@ class Probe:
             replaced = set(range(1, before.count("\n") + 2)) - kept - hidden
             yield from unrun(UnseenKind.REPLACED, name, before, after, replaced, old)
             yield from unrun(UnseenKind.NEW, name, after, before, lines.changed_lines(), new)
-
-
-def _asks(text: str) -> Counter[str]:
-    """The tests of a text of whether code is being compiled."""
-    tests = (node.test for node in ast.walk(ast.parse(text)) if isinstance(node, ast.If | ast.IfExp | ast.While))
-    return Counter(ast.unparse(test) for test in tests if asks_for_compiling(test))
 
 
 def text_of(path: str) -> str | None:

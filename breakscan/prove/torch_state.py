@@ -91,13 +91,17 @@ def eager_stance() -> contextlib.AbstractContextManager[object]:
 
 @contextlib.contextmanager
 def as_if_compiling() -> Iterator[None]:
-    """``torch.compiler.is_compiling()`` is true while the block runs, under whatever name it was imported."""
-    asked: Any = torch.compiler.is_compiling
-    code, asked.__code__ = asked.__code__, (lambda: True).__code__
+    """``torch.compiler.is_compiling()`` and ``is_dynamo_compiling()`` are true while the block runs, under whatever
+    names they were imported."""
+    asked: Any = torch.compiler.is_compiling, torch.compiler.is_dynamo_compiling
+    code = [one.__code__ for one in asked]
+    for one in asked:
+        one.__code__ = (lambda: True).__code__
     try:
         yield
     finally:
-        asked.__code__ = code
+        for one, its in zip(asked, code, strict=True):
+            one.__code__ = its
 
 
 @contextlib.contextmanager

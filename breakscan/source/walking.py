@@ -106,8 +106,8 @@ def tested_expressions(tree: ast.AST) -> Iterator[Tested]:
             yield from (Tested(value, True) for value in node.values[:-1] if _is_open(value))
 
 
-def asks_for_compiling(test: ast.expr) -> bool:
-    """True if a test asks if the code is being compiled: the compiler decides its outcome."""
+def asks_for_compiling(test: ast.AST) -> bool:
+    """True if a test, or any other code, asks if it is being compiled: the compiler decides its outcome."""
     names = (node for node in walk(test) if isinstance(node, ast.Attribute | ast.Name))
     return any(ast.unparse(name).endswith("_compiling") for name in names)
 

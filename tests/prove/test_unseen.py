@@ -159,6 +159,19 @@ def test_what_is_left_to_eager_code_is_compared_as_compiled(verified: Any) -> No
 
 
 @pytest.mark.slow
+def test_a_program_that_differs_as_compiled_hides_no_difference_of_eager_code(verified: Any) -> None:
+    own = "    if not torch.compiler.is_compiling() and x.isnan().any():\n        return x * 0\n"
+    before = SLOW.replace("    y = torch.relu(x)\n", f"{own}    y = torch.relu(x)\n")
+    other = own.replace("return x * 0", "return x * 0 + 1") + own.replace("x.isnan()", "(x > 1e9)")
+    after = SLOW.replace("    y = torch.relu(x)\n    time.sleep(0.005)\n", f"{other}    y = torch.relu(x)\n")
+    told = verified(before, "--apply", becomes=after)
+    (proof,) = told["proofs"]
+    assert proof["verdict"] == "accepted", proof["says"]
+    assert "nan" in {one["kind"] for one in proof["varied"]}
+    assert told["held_back"] == ["it.patch"]
+
+
+@pytest.mark.slow
 def test_a_difference_that_a_rewrite_states_is_told_and_written(tmp_path: Path, verified: Any) -> None:
     told = verified(program("3.0 if step % 2 else 0.5", "y * y"), "--apply")
     (proof,) = told["proofs"]
