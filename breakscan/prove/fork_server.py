@@ -151,6 +151,8 @@ MESSAGE = 4096
 """Bytes of a message, at most."""
 CHECK, STARTUP = b"check the compiler", b"startup"
 """Answered with ``startup_seconds``; after the first, workers know what the C++ compiler can do."""
+ENDING = 10.0
+"""Seconds in which the server ends by itself: while it still imports torch, it does not listen."""
 DYNAMO, INDUCTOR = "dynamo", "inductor"
 """The parts of the compiler that have to be imported."""
 DEVICES = ("/dev/kfd", "/dev/dri", "/dev/accel")
@@ -341,5 +343,11 @@ class ForkServerProcess(contextlib.AbstractContextManager["ForkServerProcess"]):
 
     def __exit__(self, *_: object) -> None:
         """Ends the server. The workers go on."""
-        self._control.close()
-        self._process.wait()
+        with self._control, contextlib.suppress(OSError):
+            # Closing ends nothing while a process that was forked from this one has the socket, too.
+            self._control.shutdown(socket.SHUT_RDWR)
+        try:
+            self._process.wait(ENDING)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import time
 from collections.abc import Callable
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from breakscan.prove.fork_server import DYNAMO, INDUCTOR, ForkServerProcess, PreloadedModules
+from breakscan.prove.fork_server import DYNAMO, ENDING, INDUCTOR, ForkServerProcess, PreloadedModules
 from breakscan.prove.worker import WorkerError
 
 pytestmark = pytest.mark.torch
@@ -118,6 +119,22 @@ def test_where_torch_cannot_be_imported_in_advance_the_program_fails_itself(
         assert worker.ready().error == "ImportError: broken"
     with pytest.raises(WorkerError):
         started("", broken)
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_the_server_ends_while_a_process_that_was_forked_from_this_one_lives() -> None:
+    reading, writing = os.pipe()
+    with ForkServerProcess() as own:
+        own.check_compiler()
+        if not (forked := os.fork()):
+            os.close(writing)
+            os.read(reading, 1)
+            os._exit(0)
+        began = time.monotonic()
+    assert time.monotonic() - began < ENDING
+    assert os.waitpid(forked, os.WNOHANG) == (0, 0)
+    os.close(writing)
+    os.waitpid(forked, 0)
 
 
 @pytest.mark.slow
