@@ -32,7 +32,7 @@ ROOMS = {
     "recording": Room(STATIC, 7905, 30),
     "explanation": Room(f"{STATIC} check recording", 5847, 20),
     "survey": Room(f"{STATIC} check recording explanation", 1599, 7),
-    "prove": Room(f"{STATIC} check fix recording explanation", 11344, 32),
+    "prove": Room(f"{STATIC} check fix recording explanation", 11352, 32),
     "report": Room(f"{STATIC} check fix recording explanation survey prove", 5298, 32),
     "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 1200, 10),
     "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 2921, 27),
