@@ -717,7 +717,12 @@ class _Tune:
     def _slowness(self, made: _Made, turns: _Turns | None) -> tuple[TrialVerdict, str] | None:
         """Why a program is no better than the last one that was proved."""
         if turns is None:
-            return TrialVerdict.NOT_TRIED, f"the steps were timed in a single run: {NO_TIME}"
+            late = f"the steps were timed in a single run: {NO_TIME}"
+            is_slower = made.ratio < self.chosen.ratio / NOISE
+            if is_slower or not self._has_fewer(made, self.chosen) or self._compiles_less(made):
+                return TrialVerdict.NOT_TRIED, late
+            self.notes.append(late)
+            return None
         if self.question.goal is not Goal.STEP:
             return None
         was = self.result.ratio.median if self.result and self.result.ratio else 1.0
@@ -846,7 +851,8 @@ class _Tune:
             patch=diff_of(self._candidate(made), shown),
             before=before,
             after=after,
-            ratio=made.steps if turns is None else turns.ratio,
+            # A single run shows no gain of time.
+            ratio=turns.ratio if turns is not None else made.steps and replace(made.steps, disturbed=True),
             compared=tuple(compared),
             assumes=tuple(dict.fromkeys(assumes)),
             held_back=tuple(dict.fromkeys(held)),

@@ -43,10 +43,10 @@ def reason(one: _Made, ratio: float, noise: tuple[float, float] = CLEAR, whole: 
     tune: Any = object.__new__(_Tune)
     tune.base, tune.result = AS_IT_IS, None
     tune.chosen = _Made(tune.base)
-    tune.question = SimpleNamespace(goal=Goal.STEP)
+    tune.question, tune.notes = SimpleNamespace(goal=Goal.STEP), []
     figures = AS_IT_IS.figures(None)
     turns = _Turns(Ratio(ratio, ratio * noise[0], ratio * noise[1]), SAME, figures, figures, whole)
-    found = tune._slowness(one, turns)
+    found = tune._slowness(one, turns if ratio else None)
     return None if found is None else found[1]
 
 
@@ -84,6 +84,11 @@ NOISY = (0.5, 2.0)
         (made(Figures(graphs=0)), (1.3,), False),
         (made(Figures(graphs=0), REGION, NOT_COMPILED), (1.0,), False),
         (made(Figures(graphs=0), REGION, NOT_COMPILED), (1.3,), True),
+        # Fewer problems are enough where no time was left for turns (0).
+        (made(NO_BREAKS), (0,), True),
+        (replace(made(NO_BREAKS), ratio=0.8), (0,), False),
+        (made(AS_IT_IS), (0,), False),
+        (made(replace(NO_BREAKS, lines=79), REGION), (0,), False),
         # Results of eager are worth slower steps.
         (replace(made(AS_IT_IS), exact=True), (0.5,), True),
     ],
