@@ -14,7 +14,7 @@ from breakscan.explanation.run_totals import Inherited
 from breakscan.model.findings import Origin, Severity, Site, Verdict
 from breakscan.model.problem import Caller, Problem, ProblemKind
 from breakscan.model.remedy import Remedy
-from breakscan.model.words import counted, seconds_in_words
+from breakscan.model.words import counted, grouped, seconds_in_words
 from breakscan.recording.parsers.frames import is_resumed, lacking_backward, user_name
 from breakscan.recording.parsers.graphs import AUTOGRAD_FUNCTION, cannot_be_stored
 from breakscan.recording.records import (
@@ -95,12 +95,10 @@ def _eager_calls(frames: Iterable[UncompiledFrame], context: ExplainContext) -> 
     called = Inherited(context.processes, CompileCalled, attrgetter("key"))
     met_limit = past_limit(context)
     all_calls: Counter[Code | str] = Counter()
-    eager: dict[tuple[Code | str, str], list[tuple[CompileCalled, EagerCallsRan]]] = defaultdict(list)
     for process, ran in context.last(CallsRan, "key"):
         if (call := called.get(process, ran.key)) is not None:
             all_calls[call.code or call.target] += ran.calls
-    for call, found in eager_calls_of(context):
-        eager[call.code or call.target, found.stance].append((call, found))
+    eager = grouped(((call.code or call.target, ran.stance), (call, ran)) for call, ran in eager_calls_of(context))
     lost = (FrameStatus.EAGER, FrameStatus.RAISED)
     whole = (frame for frame in frames if frame.status in lost and not frame.rest_only)
     given_up = {(frame.function, frame.site): frame for frame in whole}
@@ -190,9 +188,7 @@ def _plain_calls(context: ExplainContext) -> Iterator[Problem]:
                 count=max(1, sum(ran.calls for ran in below)),
                 cost=sum(ran.seconds for ran in below) or None,
             )
-    by_line: dict[tuple[Code, StackFrame], list[PlainCallsRan]] = defaultdict(list)
-    for ran in calls:
-        by_line[ran.code, _line(ran.stack, context)].append(ran)
+    by_line = grouped(((ran.code, _line(ran.stack, context)), ran) for ran in calls)
     starts = {_line(record.stack, context) for record in context.of(CompileStarted)}
     callers = {(line.path, line.name) for line in starts}
     compiled_at = {_line(call.stack, context) for call in context.of(CompileCalled)}
@@ -254,9 +250,7 @@ def _how_much(calls: Sequence[PlainCallsRan]) -> str:
 
 
 def _late_hooks(context: ExplainContext) -> Iterator[Problem]:
-    by_line: dict[tuple[StackFrame, str], list[LateHookSeen]] = defaultdict(list)
-    for seen in context.of(LateHookSeen):
-        by_line[_line(seen.stack, context), seen.hook].append(seen)
+    by_line = grouped(((_line(seen.stack, context), seen.hook), seen) for seen in context.of(LateHookSeen))
     for (line, hook), found in by_line.items():
         classes = ", ".join(dict.fromkeys(seen.target for seen in found))
         yield _problem(
@@ -351,11 +345,9 @@ def _compile_calls(context: ExplainContext) -> Iterator[Problem]:
     """Lines that call ``torch.compile`` again and again for what is then called once."""
     for records in context.processes:
         calls = {record.key: record.calls for record in records if isinstance(record, CallsRan)}
-        asked: dict[tuple[StackFrame, str], list[CompileCalled]] = defaultdict(list)
-        for record in records:
-            if isinstance(record, CompileCalled) and not is_torchs_own(record):
-                asked[_line(record.stack, context), record.target].append(record)
-        for (line, target), group in asked.items():
+        asked = (one for one in records if isinstance(one, CompileCalled) and not is_torchs_own(one))
+        groups = grouped(((_line(one.stack, context), one.target), one) for one in asked)
+        for (line, target), group in groups.items():
             ran = sum(calls.get(one.key, 0) for one in group)
             if sum(one.again for one in group) < _OFTEN or ran >= 2 * len(group):
                 continue

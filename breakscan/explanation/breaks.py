@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from breakscan.explanation.context import SIZES, ExplainContext, reason_of
 from breakscan.model.findings import Origin, Place, Site, Verdict
 from breakscan.model.problem import Caller, Price
+from breakscan.model.words import grouped
 from breakscan.recording.parsers.frames import (
     BreakCause,
     branches_on_data,
@@ -129,9 +130,7 @@ class BreakSites:
 
 def break_sites(breaks: Sequence[BreakSeen], keys: BreakSites, context: ExplainContext) -> dict[Key, BreakSite]:
     """The sites in the order of a report."""
-    groups: dict[Key, list[BreakSeen]] = {}
-    for seen in breaks:
-        groups.setdefault(keys.key(seen), []).append(seen)
+    groups = grouped((keys.key(seen), seen) for seen in breaks)
     sites = {key: _site(key[0], group, context) for key, group in groups.items()}
     functions = {name for site in sites.values() if site.rule and site.rule.family == SIZES for name in _names(site)}
     for key, site in sites.items():

@@ -10,7 +10,7 @@ from breakscan.explanation.context import ExplainContext, is_torchs_own
 from breakscan.explanation.run_totals import clock_shifts
 from breakscan.model.findings import Origin, Site
 from breakscan.model.problem import Caller
-from breakscan.model.words import counted, seconds_in_words
+from breakscan.model.words import counted, grouped, seconds_in_words
 from breakscan.recording.parsers.frames import is_resumed
 from breakscan.recording.parsers.guards import read_demand, readable
 from breakscan.recording.records import (
@@ -292,9 +292,7 @@ class CompileTime:
 def compile_time(compiles: Iterable[CompiledFrame]) -> CompileTime:
     """The compile time of a run, or of the lowest rank."""
     # Parts of a function have its name, and are in its file.
-    groups: dict[tuple[str, str], list[CompiledFrame]] = defaultdict(list)
-    for compiled in compiles:
-        groups[compiled.site.path, compiled.function].append(compiled)
+    groups = grouped(((compiled.site.path, compiled.function), compiled) for compiled in compiles)
     functions = sorted(map(_function_time, groups.values()), key=lambda function: -function.seconds)
     return CompileTime(most_first(chain.from_iterable(one.parts.items() for one in functions)), functions)
 

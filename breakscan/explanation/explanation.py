@@ -20,7 +20,7 @@ from breakscan.explanation.recompiles import Recompile
 from breakscan.explanation.run_totals import Calls, StepProfile
 from breakscan.model.findings import Site
 from breakscan.model.problem import Caller, Problem
-from breakscan.model.words import counted, listed, place
+from breakscan.model.words import counted, grouped, listed, place
 from breakscan.recording.launch import signal_name
 from breakscan.rulebook.document import Rule
 
@@ -99,9 +99,7 @@ def ranks_in_words(ranks: Iterable[int]) -> str:
 
 def alike(difference: RankDifference) -> list[tuple[str, str]]:
     """The ranks that did the same, in words, and what: the many first."""
-    groups: dict[str, list[int]] = {}
-    for rank, share in sorted(difference.by_rank.items()):
-        groups.setdefault(share, []).append(rank)
+    groups = grouped((share, rank) for rank, share in sorted(difference.by_rank.items()))
     return [(ranks_in_words(ranks), said) for said, ranks in sorted(groups.items(), key=lambda item: -len(item[1]))]
 
 

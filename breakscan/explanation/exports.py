@@ -9,7 +9,7 @@ from breakscan.explanation.problems import named, useful_hints
 from breakscan.model.findings import Mode, Severity, Site, Verdict
 from breakscan.model.problem import Caller, Problem, ProblemKind
 from breakscan.model.remedy import Remedy, RemedyKind
-from breakscan.model.words import counted, listed, place, seconds_in_words
+from breakscan.model.words import counted, grouped, listed, place, seconds_in_words
 from breakscan.recording.parsers.frames import (
     ExportProblem,
     ProblemRead,
@@ -130,12 +130,13 @@ _AT_THE_CALL = (ExportProblem.SIZES, ExportProblem.EXAMPLE, *_TYPES)
 
 def export_problems(context: ExplainContext) -> tuple[list[Problem], dict[str, Rule]]:
     """One problem for all exports that one change would mend, the user's code first; and the rules for them."""
-    groups: dict[Hashable, list[tuple[ExportEnded, Problem]]] = {}
     rules: dict[str, Rule] = {}
-    for record in _ended(context):
-        if record.error is not None:
-            key, problem = _problem(record, problem_of(record.error, record.text), context, rules)
-            groups.setdefault(key, []).append((record, problem))
+    found = (
+        (record, *_problem(record, problem_of(record.error, record.text), context, rules))
+        for record in _ended(context)
+        if record.error is not None
+    )
+    groups = grouped((key, (record, problem)) for record, key, problem in found)
     joined = [_joined(group, context) for group in groups.values()]
     return sorted(joined, key=lambda one: NEARNESS.index(one.origin)), rules
 

@@ -10,7 +10,7 @@ from breakscan.explanation import notices
 from breakscan.explanation.explanation import NO_LOG, NO_RECORDING, RUNNING, Explanation, RankEnding, exit_ending, merge
 from breakscan.explanation.from_processes import explain_processes
 from breakscan.explanation.notices import TRACE_ONLY, Notice, unread_sources, version_notice
-from breakscan.model.words import InputError
+from breakscan.model.words import InputError, grouped
 from breakscan.recording.launch import ProgramExit
 from breakscan.recording.recording import compiled
 from breakscan.recording.records import Code, ProcessForked, ProcessStarted, RankSeen, Record, StackFrame, mapped
@@ -83,10 +83,7 @@ def ranks_of(processes: Sequence[Process]) -> tuple[dict[int, list[Process]], in
             of_process[process[0].pid] = rank
         found.append((rank, process))
     lowest = min((rank for rank, _ in found if rank is not None), default=0)
-    by_rank: dict[int, list[Process]] = {}
-    for rank, process in found:
-        by_rank.setdefault(lowest if rank is None else rank, []).append(process)
-    return by_rank, world_size
+    return grouped((lowest if rank is None else rank, process) for rank, process in found), world_size
 
 
 def _endings(parts: Mapping[int, RecordingPart], expected: Iterable[int]) -> dict[int, RankEnding]:

@@ -11,6 +11,7 @@ from itertools import zip_longest
 
 from breakscan.explanation.context import ExplainContext
 from breakscan.model.findings import Origin, Site
+from breakscan.model.words import grouped
 from breakscan.recording.parsers.frames import frames_of
 from breakscan.recording.parsers.graphs import number_of
 from breakscan.recording.records import (
@@ -218,15 +219,9 @@ _Made = tuple[Sequence[AutogradGraph], Sequence[CodeGenerated]]  # those for one
 
 def reported_graphs(context: ExplainContext) -> list[Graph]:
     """The graphs with what the backend made of them, without what running them took."""
-    autograd: dict[tuple[str, str], list[AutogradGraph]] = defaultdict(list)
-    codes: dict[tuple[str, str], list[CodeGenerated]] = defaultdict(list)
-    parts: dict[str, list[int]] = defaultdict(list)
-    for made in context.of(AutogradGraph):
-        autograd[made.compile_id, made.phase].append(made)
-    for written in context.of(CodeGenerated):
-        codes[written.compile_id, written.phase or "inference"].append(written)
-    for record in context.of(DdpSplit):
-        parts[record.compile_id] += record.ops
+    autograd = grouped(((made.compile_id, made.phase), made) for made in context.of(AutogradGraph))
+    codes = grouped(((made.compile_id, made.phase or "inference"), made) for made in context.of(CodeGenerated))
+    parts = grouped((split.compile_id, ops) for split in context.of(DdpSplit) for ops in split.ops)
     result: list[Graph] = []
     for source in context.of(GraphCompiled):
         own = source.compile_id or ""
@@ -244,7 +239,7 @@ def reported_graphs(context: ExplainContext) -> list[Graph]:
             lines=tuple(dict.fromkeys(context.sources.site(line.path, line.line) for line in lines)),
             compile_seconds=source.seconds or None,
             generated=tuple(generated),
-            split_by_ddp=tuple(parts[own]),
+            split_by_ddp=tuple(parts.get(own, ())),
             stages=_stages(source, products, generated, context),
         )
         result.append(graph)
@@ -291,11 +286,8 @@ def _generated(phase: str, made: _Made, source: GraphCompiled, context: ExplainC
 
 def _kernels(code: str, graph: AutogradGraph | None, lines: "_Lines") -> Iterator[Kernel]:
     """Each kernel once, in the order of their first calls."""
-    groups: dict[str, list[KernelCall]] = {}
-    for call in kernel_calls(code):
-        groups.setdefault(call.kernel, []).append(call)
     known = {operator for node in graph.nodes if (operator := _plain(node))} if graph else set()
-    for name, calls in groups.items():
+    for name, calls in grouped((call.kernel, call) for call in kernel_calls(code)).items():
         operators = tuple(dict.fromkeys(operator for call in calls for operator in call.operators))
         found = [line for call in calls for line in lines.of(call)]
         if calls[0].kind is KernelKind.CPP:

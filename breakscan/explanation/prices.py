@@ -15,6 +15,7 @@ from breakscan.explanation.frames import Ending, FrameStatus, UncompiledFrame
 from breakscan.explanation.graphs import Graph
 from breakscan.explanation.run_totals import NOT_RUN, Ran, what_ran
 from breakscan.model.problem import Price
+from breakscan.model.words import grouped
 from breakscan.recording.parsers.frames import is_resumed
 from breakscan.recording.records import (
     BreakSeen,
@@ -159,15 +160,12 @@ class _Links:
     a break comes from the line of the break: the stack above a compilation names it."""
 
     def __init__(self, processes: Sequence[Sequence[Record]], breaks: Sequence[Sequence[BreakSeen]]) -> None:
-        self._of_compile: dict[str, list[BreakSeen]] = defaultdict(list)
+        self._of_compile: dict[str, list[BreakSeen]] = {}
         self.before: dict[str, BreakSeen] = {}
         self.seconds: dict[str, float] = defaultdict(float)
         for records, found in zip(processes, breaks, strict=True):
             at_line: dict[tuple[str, str, int], BreakSeen] = {}
-            own: dict[str, list[BreakSeen]] = defaultdict(list)
-            for seen in found:
-                if seen.compile_id is not None:
-                    own[seen.compile_id].append(seen)
+            own = grouped((seen.compile_id, seen) for seen in found if seen.compile_id is not None)
             self._of_compile.update(own)
             for record in records:
                 if isinstance(record, CompileStarted):

@@ -19,7 +19,7 @@ from breakscan.explanation.remedies import (
 from breakscan.model.findings import Origin, Severity, Verdict
 from breakscan.model.problem import AROUND_COMPILER, Caller, FunctionHead, Problem, ProblemKind, SharedCode, users_line
 from breakscan.model.remedy import Remedy, RemedyKind
-from breakscan.model.words import INSIDE, counted, listed, place, seconds_in_words
+from breakscan.model.words import INSIDE, counted, grouped, listed, place, seconds_in_words
 from breakscan.rulebook.document import Rule
 
 _BOILERPLATE = (
@@ -321,9 +321,7 @@ def _versions_words(shared: SharedCode | None) -> Iterator[str]:
 
 def causes_of(recompiles: Iterable[Recompile]) -> list[list[Recompile]]:
     """The recompiles by the change that caused them; what took longest, then what caused most comes first."""
-    groups: dict[int, list[Recompile]] = {}
-    for recompile in recompiles:
-        groups.setdefault(recompile.cause, []).append(recompile)
+    groups = grouped((recompile.cause, recompile) for recompile in recompiles)
     return sorted(groups.values(), key=lambda group: (-sum(recompile.seconds for recompile in group), -len(group)))
 
 

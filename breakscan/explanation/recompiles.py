@@ -14,6 +14,7 @@ from breakscan.explanation.context import ExplainContext
 from breakscan.explanation.frames import UncompiledFrame
 from breakscan.model.findings import ChangeKind, Holder, Origin, Site
 from breakscan.model.problem import Caller, SharedCode, ValueChange, users_line
+from breakscan.model.words import grouped
 from breakscan.recording.parsers.frames import calls_user_code, is_compiler_entry, is_module_wrapper, resumed_at
 from breakscan.recording.parsers.guards import (
     BEFORE_BREAK,
@@ -30,7 +31,6 @@ from breakscan.recording.records import (
     Code,
     CompileStarted,
     CompileTimed,
-    EagerCallsRan,
     FailedGuard,
     GuardsBuilt,
     RecompileSeen,
@@ -263,10 +263,7 @@ def recompiles(
     }
     causes = _Causes()
     met_limit = past_limit(context)
-    ran_eager: dict[Code | None, list[EagerCallsRan]] = {}
-    for call, calls_ran in eager_calls_of(context):
-        if calls_ran.stance == DEFAULT_STANCE:
-            ran_eager.setdefault(call.code, []).append(calls_ran)
+    ran_eager = grouped((call.code, ran) for call, ran in eager_calls_of(context) if ran.stance == DEFAULT_STANCE)
     found = []
     for process in context.processes:
         run = _Process(process)

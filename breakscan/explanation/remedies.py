@@ -16,7 +16,7 @@ from breakscan.model.findings import ChangeKind, Holder, Mode, Origin, Site, Ver
 from breakscan.model.problem import Caller, SharedCode, ValueChange
 from breakscan.model.remedy import NewLine, Remedy, RemedyKind
 from breakscan.model.torch_versions import version_key
-from breakscan.model.words import place
+from breakscan.model.words import grouped, place
 from breakscan.recording.parsers.frames import is_asked_for, is_call_of_hook
 from breakscan.rulebook.remedies import INTEGERS_OPEN, NESTED, remedy, rule_remedies
 from breakscan.source.toml_text import parse_toml
@@ -169,12 +169,9 @@ def limit_remedies(first: Recompile, shared: SharedCode) -> Remedies:
 
 def with_shared_causes(recompiles: Sequence[Recompile]) -> list[Recompile]:
     """The recompiles, where those of a function that the same change would remove have one cause."""
-    groups: dict[int, list[Recompile]] = {}
-    for recompile in recompiles:
-        groups.setdefault(recompile.cause, []).append(recompile)
     known: dict[object, int] = {}
     numbers: dict[int, int] = {}
-    for cause, group in groups.items():
+    for cause, group in grouped((recompile.cause, recompile) for recompile in recompiles).items():
         first = group[0]
         kept = recompile_remedies(group)
         is_kept = not kept or kept[0].kind is RemedyKind.NOTHING

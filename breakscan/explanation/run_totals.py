@@ -2,13 +2,12 @@
 of a step; and what a forked process has from its parent: graphs, compiled functions, its clock."""
 
 import operator
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Generic, TypeVar
 
 from breakscan.explanation.context import ExplainContext
-from breakscan.model.words import duration
+from breakscan.model.words import duration, grouped
 from breakscan.recording.records import (
     NO_TIME,
     CallsRan,
@@ -102,15 +101,17 @@ def what_ran(context: ExplainContext) -> Ran:
     numbers = {id(graph): number for number, graph in enumerate(graphs)}
     compiled = Inherited(context.processes, GraphCompiled, operator.attrgetter("graph"))
     called = Inherited(context.processes, CompileCalled, operator.attrgetter("key"))
-    runs: dict[int, list[GraphRan]] = defaultdict(list)
-    for process, run in context.last(GraphRan, "graph"):
-        if graph := compiled.get(process, run.graph):
-            runs[numbers[id(graph)]].append(run)
-    calls: dict[Code | str, list[CallsRan]] = defaultdict(list)
-    for process, record in context.last(CallsRan, "key"):
-        if call := called.get(process, record.key):
-            # Things that share their code are one: the blocks of a model, compiled one by one.
-            calls[call.code or call.target].append(record)
+    runs = grouped(
+        (numbers[id(graph)], run)
+        for process, run in context.last(GraphRan, "graph")
+        if (graph := compiled.get(process, run.graph))
+    )
+    # Things that share their code are one: the blocks of a model, compiled one by one.
+    calls = grouped(
+        (call.code or call.target, record)
+        for process, record in context.last(CallsRan, "key")
+        if (call := called.get(process, record.key))
+    )
     timed = {about: [(one.outside, one.timed_on_device) for one in those] for about, those in calls.items()}
     return Ran(
         graphs,

@@ -1,13 +1,13 @@
 """The code at a recorded position in the user's source: its span, its function, the form of a branch."""
 
 import ast
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from breakscan.model.findings import Place, Site
+from breakscan.model.words import grouped
 from breakscan.recording.records import StackFrame
 from breakscan.rulebook.document import Rule
 from breakscan.rulebook.remedies import remedies_at
@@ -337,11 +337,9 @@ class _File:
     def __init__(self, module: SourceModule) -> None:
         self.module = module
         self.outline = Outline(module.tree)
-        self._on_line: dict[int, list[Node]] = defaultdict(list)
-        for node in ast.walk(self.module.tree):
-            if isinstance(node, Node):
-                for line in range(node.lineno, (node.end_lineno or node.lineno) + 1):
-                    self._on_line[line].append(node)
+        nodes = [node for node in ast.walk(self.module.tree) if isinstance(node, Node)]
+        lines = ((line, one) for one in nodes for line in range(one.lineno, (one.end_lineno or one.lineno) + 1))
+        self._on_line = grouped(lines)
         self._decorators = {
             line
             for scope in self.outline.scopes

@@ -16,14 +16,12 @@ def encode(value: Any) -> Any:
     kind: Any = type(value)
     if kind in _PLAIN:
         return value
-    if kind is tuple or kind is list or kind is set:
+    if isinstance(value, tuple | list | set):
         return [encode(item) for item in value]
     if (names := _field_names(kind)) is not None:
         return [encode(getattr(value, name)) for name in names]
     if isinstance(value, Enum):
         return value.value
-    if isinstance(value, (tuple, list)):
-        return [encode(item) for item in value]
     if isinstance(value, dict):
         return {key: encode(item) for key, item in value.items()}
     return value

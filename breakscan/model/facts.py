@@ -38,9 +38,7 @@ class Fact:
     @property
     def is_number(self) -> bool:
         """True if it is a Python number for sure, wherever it comes from."""
-        return self.kind in ("number", "drawn") or (
-            isinstance(self.literal, int | float) and not isinstance(self.literal, bool)
-        )
+        return self.kind in ("number", "drawn") or type(self.literal) in (int, float)
 
 
 UNKNOWN = Fact()

@@ -159,14 +159,10 @@ class ProblemKind(Worded):
     PLAIN_CALLS = "plain-calls", "calls around the compiled model"
     """Calls of a module that is also compiled, or of a method of a compiled module, that do not go through it."""
     LATE_HOOKS = "late-hooks", "hooks that compiled code ignores"
-    STATE_KEYS = (
-        "state-keys",
-        "names of a compiled model",
-    )  # keys of a state dict with the name by which a compiled module holds the original
-    COMPILED_ANEW = (
-        "compiled-anew",
-        "compiled anew",
-    )  # a function that several processes compile, or one again after a reset
+    STATE_KEYS = "state-keys", "names of a compiled model"
+    """Keys of a state dict with the name by which a compiled module holds the original."""
+    COMPILED_ANEW = "compiled-anew", "compiled anew"
+    """A function that several processes compile, or one again after a reset."""
     CACHE_BYPASS = "cache-bypass", "cache that is bypassed"
     UNROLLED_LOOP = "unrolled-loop", "unrolled loop"  # a loop of which each round is in the graph
     FAILED_RUN = "failed-run", "compiled code that raises"  # compiled code that raised when it ran
@@ -247,8 +243,7 @@ class Problem:
     @property
     def is_failure(self) -> bool:
         """True if torch.compile raises there."""
-        is_raised = self.kind not in (ProblemKind.EXPORT, ProblemKind.FAILED_RUN)
-        return is_raised and self.verdict is Verdict.RAISES
+        return self.verdict is Verdict.RAISES and self.kind not in (ProblemKind.EXPORT, ProblemKind.FAILED_RUN)
 
     @property
     def function(self) -> str | None:

@@ -1,12 +1,14 @@
-"""Counts, lists, places, times and sizes, as every report writes them, and the error that is one line."""
+"""Counts, lists, places, times and sizes, as every report writes them, groups, and the error that is one line."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import Enum
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from breakscan.model.findings import Place, Site
 
+K = TypeVar("K")
+V = TypeVar("V")
 INSIDE = {Place.LOOP: "a loop", Place.TRY: "a try", Place.WITH: "a with block"}
 
 
@@ -24,6 +26,14 @@ class Worded(str, Enum):
 
 class InputError(Exception):
     """An input cannot be used, or something is missing.  The text says why and what to do; the command exits with 2."""
+
+
+def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
+    """The values of each key, in the order in which they come."""
+    groups: dict[K, list[V]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return groups
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:
@@ -45,9 +55,8 @@ def listed(words: Sequence[str], noun: str, most: int = 3) -> str:
     """``a, b and c``; ``a, b and 4 more functions``."""
     words = list(dict.fromkeys(words))
     if len(words) > most:
-        rest = len(words) - most + 1
-        return f"{', '.join(words[: most - 1])} and {rest} more {noun}s"
-    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]])) if words else ""
+        words = [*words[: most - 1], f"{len(words) - most + 1} more {noun}s"]
+    return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
 
 
 def first_few(words: Sequence[str], most: int, separator: str = ", ") -> str:

@@ -12,13 +12,14 @@ from itertools import product
 from pathlib import Path
 
 from breakscan.fix.result import EXCEPTIONS, Effect, effects_of
+from breakscan.model.words import grouped
 from breakscan.prove.call_runs import CallRuns
 from breakscan.prove.changed_code import UnseenCode, UnseenKind, replaced_tests, set_elsewhere, statement_around, unrun
 from breakscan.prove.equal import Change, Part, ResultDifference
 from breakscan.prove.observation import Observation, ObservationKind, other_calls
 from breakscan.prove.original import Original, probing
 from breakscan.prove.proof import VariedDifference
-from breakscan.prove.protocol import RanCode, Variation, VariedCall, span_of
+from breakscan.prove.protocol import RanCode, VariedCall, span_of
 from breakscan.prove.varied_calls import VariedCalls
 from breakscan.prove.worker import UNCHANGED, Candidate, OutOfTime, Worker, WorkerError
 from breakscan.source.module import SourceProblem, decode_source, read_source
@@ -56,9 +57,7 @@ LONGEST = 6.0
 def _of_kinds(calls: Iterable[VariedCall]) -> list[tuple[VariedCall, ...]]:
     """The first call of each kind, as there may be no time for all, then the others, kind by kind: a process that ends
     takes those of a kind along."""
-    groups: dict[Variation, list[VariedCall]] = {}
-    for call in calls:
-        groups.setdefault(call.kind, []).append(call)
+    groups = grouped((call.kind, call) for call in calls)
     parts = (group[part] for part in (slice(1), slice(1, None)) for group in groups.values())
     return [tuple(part) for part in parts if part]
 

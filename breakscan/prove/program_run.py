@@ -14,7 +14,7 @@ import os
 import re
 import sys
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -22,6 +22,7 @@ from resource import RUSAGE_SELF, getrusage
 from types import FrameType, SimpleNamespace
 from typing import Any
 
+from breakscan.model.words import grouped
 from breakscan.prove.call_runs import CompileClock
 from breakscan.prove.capture import CapturedCallable, CompileHook, ProgramStopped, module_of, own_frames, watch_backward
 from breakscan.prove.equal import Distance, root_mean_square
@@ -419,11 +420,9 @@ def _repeated(module: torch.nn.Module) -> list[list[str]]:
     """The names of siblings in a list of modules that run the same code: those of a ``Sequential`` are its parts."""
     if not isinstance(module, (torch.nn.ModuleList, torch.nn.Sequential)):
         return []
-    alike: dict[object, list[str]] = defaultdict(list)
-    for name, child in module.named_children():
-        if not _is_layer(child):
-            parts = child.modules() if isinstance(child, torch.nn.Sequential) else (child,)
-            alike[tuple(map(type, parts))].append(name)
+    blocks = [(name, child) for name, child in module.named_children() if not _is_layer(child)]
+    parts = (child.modules() if isinstance(child, torch.nn.Sequential) else (child,) for _, child in blocks)
+    alike = grouped((tuple(map(type, its)), name) for its, (name, _) in zip(parts, blocks, strict=True))
     return [names for names in alike.values() if len(names) > 1]
 
 

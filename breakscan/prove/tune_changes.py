@@ -21,7 +21,7 @@ from breakscan.fix.support.walking import findall, fresh_name, nodes_named, read
 from breakscan.model.findings import ChangeKind, Holder, Origin, Verdict
 from breakscan.model.problem import Caller, Problem, ProblemKind
 from breakscan.model.remedy import COMPILE, DYNAMO, NewLine, RemedyKind, Setting
-from breakscan.model.words import short_path
+from breakscan.model.words import grouped, short_path
 from breakscan.prove.compile_calls import CallKey, CompileCall, Form, TextEdit, UserFile, is_simple, with_option, writer
 from breakscan.prove.proof import Goal, ProgramChange, Texts
 from breakscan.prove.protocol import ModulePart, RunReport
@@ -542,10 +542,8 @@ def _with_settings(
     edits: list[tuple[str, TextEdit]] = []
     for setting in settings:
         if setting.owner == COMPILE:
-            keys: dict[str, list[CallKey]] = {}
-            for one in program.calls_for(problem) if problem is not None else program.calls:
-                keys.setdefault(one.path, []).append(one.key)
-            for path, those in keys.items():
+            calls = program.calls_for(problem) if problem is not None else program.calls
+            for path, those in grouped((one.path, one.key) for one in calls).items():
                 file = program.file(path)
                 known = frozenset(map(file.key_of, file.calls)) if file is not None else frozenset()
                 edits.append((path, partial(_keyword, keys=those, known=known, setting=setting)))

@@ -16,6 +16,7 @@ from functools import cached_property, partial
 from types import FrameType
 from typing import Any
 
+from breakscan.model.words import grouped
 from breakscan.prove.call_result import CallResult
 from breakscan.prove.call_runs import Reference, put_back, run_call, unloaded_time
 from breakscan.prove.capture import OBJECT, Capture, CapturedCall, CapturedCallable, objects_of
@@ -277,10 +278,7 @@ class VariedCalls:
                 # What is made in the first call was kept for those after it.
                 plan = planned(captured, captured.calls[0], names, ())
                 calls += [VariedCall(number, *one, first=True) for one in plan]
-            of_kind: dict[Variation, list[VariedCall]] = {}
-            for call in calls:
-                of_kind.setdefault(call.kind, []).append(call)
-            for kind, its in of_kind.items():
+            for kind, its in grouped((call.kind, call) for call in calls).items():
                 found += its[: MOST_MIXED if kind is Variation.MIXED else MOST_OF_A_KIND]
         return tuple(found)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from breakscan.model.dataclass_json import decoder, encode
-from breakscan.model.words import counted
+from breakscan.model.words import counted, grouped
 from breakscan.recording.records import (
     KINDS,
     BreakSeen,
@@ -137,10 +137,8 @@ def _in_order(processes: list[list[Record]]) -> list[list[Record]]:
         return first.time if isinstance(first, ProcessStarted) else math.inf
 
     known = {_ids(process)[0] for process in processes}
-    children: dict[int | None, list[list[Record]]] = {}
-    for process in sorted(processes, key=time):
-        _, parent = _ids(process)
-        children.setdefault(parent if parent in known else None, []).append(process)
+    parents = ((_ids(process)[1], process) for process in sorted(processes, key=time))
+    children = grouped((parent if parent in known else None, process) for parent, process in parents)
     ordered: list[list[Record]] = []
     waiting = children.pop(None, [])
     while waiting:

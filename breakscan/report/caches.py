@@ -2,7 +2,7 @@
 ``schemas/caches.schema.json`` describes the JSON."""
 
 import os
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TextIO
@@ -12,7 +12,7 @@ from breakscan.explanation.explanation import Explanation
 from breakscan.model.findings import Site
 from breakscan.model.problem import ProblemKind
 from breakscan.model.remedy import remedies_in_words
-from breakscan.model.words import place, position, seconds_in_words
+from breakscan.model.words import grouped, place, position, seconds_in_words
 from breakscan.recording.records import AutogradGraph, CacheLooked, Record
 from breakscan.recording.traced import GRAPH_PART
 from breakscan.report.measured_page import MeasuredPage, PageRow
@@ -67,10 +67,7 @@ def cold_start(
     program: str, explained: Sequence[Explanation], second: Sequence[Record], bundle: str | None, size: int | None
 ) -> ColdStart:
     """Compares the runs; ``second`` are the records of the second."""
-    groups: list[dict[tuple[str, str], list[CompiledFrame]]] = [defaultdict(list) for _ in explained]
-    for run, group in zip(explained, groups, strict=True):
-        for compiled in run.compiles:
-            group[compiled.site.path, compiled.function].append(compiled)
+    groups = [grouped(((one.site.path, one.function), one) for one in run.compiles) for run in explained]
     functions = [
         CachedFunction(
             first[0].function,

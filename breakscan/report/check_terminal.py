@@ -1,7 +1,7 @@
 """Reports of ``check`` for terminals: ``full``, with code, reason and advice, and ``concise``, a line each."""
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TextIO
 
@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from breakscan.model.findings import Finding, Kind, Mode, Severity, Site, SourceError
-from breakscan.model.words import counted, sentence
+from breakscan.model.words import counted, grouped, sentence
 from breakscan.report.check import CheckReport, summary_line
 from breakscan.report.console import STYLES, code_text, paragraph, report_console
 from breakscan.report.diagnostics import error_site
@@ -41,7 +41,8 @@ def write_full(report: CheckReport, stream: TextIO) -> None:
         return texts[path].split("\n") if path in texts else source_lines(path)
 
     explained: set[tuple[str, str, tuple[str, ...]]] = set()
-    folded = _folded(result.findings)
+    # Those that are not shown, by the site of the one that hides them.
+    folded = grouped((finding.behind, finding) for finding in result.findings if finding.behind)
     for finding in result.findings:
         if finding.behind:
             continue
@@ -61,15 +62,6 @@ def write_full(report: CheckReport, stream: TextIO) -> None:
         console.print(f"'breakscan rule {result.findings[0].rule}' explains the rule, with examples that compile.")
         if report.fixable:
             console.print(FIX_HINT.format(report.fixable, "findings"))
-
-
-def _folded(findings: Iterable[Finding]) -> dict[Site, list[Finding]]:
-    """The findings that are not shown, by the site of the one that hides them."""
-    folded: dict[Site, list[Finding]] = {}
-    for finding in findings:
-        if finding.behind:
-            folded.setdefault(finding.behind, []).append(finding)
-    return folded
 
 
 def _finding(finding: Finding, behind: Sequence[Finding], rule: Rule | None, lines: Lines, console: Console) -> Text:

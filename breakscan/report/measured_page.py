@@ -7,7 +7,7 @@ from typing import TextIO
 from rich.console import Console
 from rich.text import Text
 
-from breakscan.model.words import sentence
+from breakscan.model.words import grouped, sentence
 from breakscan.report import markdown
 from breakscan.report.console import paragraph, print_diff, report_console
 
@@ -71,10 +71,7 @@ def write_page_terminal(page: MeasuredPage, stream: TextIO) -> None:
         _print_table(page, console)
     if page.patch:
         print_diff(page.patch.splitlines(keepends=True), stream)
-    labels: dict[str, list[str]] = {}
-    for detail in page.details:
-        for line in detail.sentences:
-            labels.setdefault(line, []).append(detail.label)
+    labels = grouped((line, detail.label) for detail in page.details for line in detail.sentences)
     details = [(f"{', '.join(dict.fromkeys(names))}: ", line) for line, names in labels.items()]
     for label, words in (*page.paragraphs, *details, *page.basis):
         console.print(paragraph(label, words, console.width))

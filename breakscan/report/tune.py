@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any, TextIO
 
-from breakscan.model.words import capitalized, counted, duration, listed, megabytes, sentence
+from breakscan.model.words import capitalized, counted, duration, grouped, listed, megabytes, sentence
 from breakscan.prove.changed_code import UnseenCode
 from breakscan.prove.faster import CLOSE, LEAST
 from breakscan.prove.observation import Observation
@@ -12,7 +12,7 @@ from breakscan.prove.proof import Best, Evidence, Goal, RunFigures, Trial, Trial
 from breakscan.report import measurements as measured
 from breakscan.report.measured_page import MeasuredPage, PageDetail, PageRow
 from breakscan.report.printable import picked, printable, write_json_report
-from breakscan.report.verify import MOST_NAMED, grouped, pair_of_bytes, unseen_words, varied_words
+from breakscan.report.verify import MOST_NAMED, alike, pair_of_bytes, unseen_words, varied_words
 
 _BETTER = {Goal.STEP: "faster", Goal.COMPILE: "faster to compile", Goal.MEMORY: "smaller in memory"}
 _VERDICTS = {
@@ -133,17 +133,16 @@ def held_back_words(best: Best) -> list[str]:
     """Why the best program is not written unasked, as clauses; differences of one kind in varied calls together."""
     texts = [one for one in best.held_back if isinstance(one, str)]
     unseen = [unseen_words(one) for one in best.held_back if isinstance(one, UnseenCode)]
-    varied = grouped([one for one in best.held_back if isinstance(one, VariedDifference)])
+    varied = alike([one for one in best.held_back if isinstance(one, VariedDifference)])
     return [*texts, *unseen, *(varied_words(*group) for group in varied)]
 
 
 def not_taken(tuning: Tuning) -> list[tuple[str, str]]:
     """The changes that are not in the best program, with the last reason; those with one together."""
     taken = {name for change in tuning.best.changes for name in change.names} if tuning.best else set()
-    groups: dict[str, list[str]] = {}
-    for trial in {tuple(one.names): one for one in tuning.tried}.values():
-        if not taken.issuperset(trial.names):
-            groups.setdefault(outcome_words(trial), []).append(" + ".join(trial.names))
+    last = {tuple(one.names): one for one in tuning.tried}.values()
+    others = [trial for trial in last if not taken.issuperset(trial.names)]
+    groups = grouped((outcome_words(trial), " + ".join(trial.names)) for trial in others)
     return [(listed(names, "change", MOST_NAMED), words) for words, names in groups.items()]
 
 

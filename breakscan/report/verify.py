@@ -6,7 +6,7 @@ from typing import Any, TextIO
 
 from breakscan.fix.result import Refused
 from breakscan.model.findings import Site
-from breakscan.model.words import capitalized, clipped, counted, first_few, listed, megabytes, sentence
+from breakscan.model.words import capitalized, clipped, counted, first_few, grouped, listed, megabytes, sentence
 from breakscan.prove.changed_code import UnseenCode, UnseenKind
 from breakscan.prove.equal import Change
 from breakscan.prove.proof import Divergence, Proof, ProofVerdict, VariedDifference, Verification
@@ -59,14 +59,10 @@ def varied_words(*found: VariedDifference) -> str:
     return f"with {kinds} of {first.callable}, {how}"
 
 
-def grouped(varied: Sequence[VariedDifference]) -> list[list[VariedDifference]]:
+def alike(varied: Sequence[VariedDifference]) -> list[list[VariedDifference]]:
     """The differences in varied calls, with those of the same value and the same kind together."""
-    groups: dict[object, list[VariedDifference]] = {}
-    for found in varied:
-        how = found.difference
-        kind = (how.part, how.change, how.path) if how else found.error
-        groups.setdefault((found.callable, kind), []).append(found)
-    return list(groups.values())
+    values = ((how.part, how.change, how.path) if (how := one.difference) else one.error for one in varied)
+    return [*grouped(((one.callable, value), one) for one, value in zip(varied, values, strict=True)).values()]
 
 
 def printed_words(printed: tuple[str, str]) -> str:
@@ -171,7 +167,7 @@ def remarks(proof: Proof) -> list[str]:
     # Of several changes together, each has its own.
     if not proof.members:
         said += [unseen_words(unseen, proof.site) for unseen in proof.unseen[1:]]
-    said += [varied_words(*group) for group in grouped(proof.varied)]
+    said += [varied_words(*group) for group in alike(proof.varied)]
     if proof.printed:
         said.append(printed_words(proof.printed))
     if proof.difference and not proof.members:

@@ -15,6 +15,7 @@ from typing import Any
 from breakscan.model.findings import Finding, Mode, Site, Verdict
 from breakscan.model.remedy import NewLine, Remedy, RemedyKind, Setting
 from breakscan.model.torch_versions import PINNED
+from breakscan.model.words import grouped
 from breakscan.rulebook.document import Rule
 from breakscan.rulebook.torch_facts.table import KEEPS_DIMENSIONS, load_api
 from breakscan.source.module import SourceModule
@@ -185,14 +186,10 @@ class _Uses:
             push_children(nodes, one)
             for child in nodes[first:]:
                 self.parents[child] = one
-        self.functions: dict[str, list[ast.FunctionDef]] = {}
-        for made in by_kind.get(ast.FunctionDef, ()):
-            self.functions.setdefault(made.name, []).append(made)
+        self.functions = grouped((made.name, made) for made in by_kind.get(ast.FunctionDef, ()))
         self.reads: list[ast.Name] = [one for one in by_kind.get(ast.Name, ()) if one.ctx.__class__ is ast.Load]
-        self.calls: dict[ast.AST | None, list[ast.Call]] = {}
-        for call in by_kind.get(ast.Call, ()):
-            if callee := self._callee(call):
-                self.calls.setdefault(callee, []).append(call)
+        calls = ((self._callee(call), call) for call in by_kind.get(ast.Call, ()))
+        self.calls: dict[ast.AST | None, list[ast.Call]] = grouped((callee, call) for callee, call in calls if callee)
         imported = [alias for one in by_kind.get(ast.Import, ()) for alias in one.names]
         names = {alias.asname or alias.name.partition(".")[0]: alias.name.partition(".")[0] for alias in imported}
         self.modules = {name for name, head in names.items() if head != "torch"}

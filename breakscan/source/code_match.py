@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Generic, Protocol, TypeVar
 
+from breakscan.model.words import grouped
+
 SIMILAR = 0.6
 """From this ratio of ``difflib`` on, a line counts as another one edited."""
 
@@ -55,18 +57,14 @@ def matched(before: Sequence[T], after: Sequence[T], keys: Sequence[Callable[[T]
 
 def _paired(gone: list[T], new: list[T], key: Callable[[T], Hashable]) -> list[tuple[T, T]]:
     """Takes the pairs with equal keys out of both lists."""
-    waiting: dict[Hashable, list[T]] = {}
-    for one in gone:
-        waiting.setdefault(key(one), []).append(one)
+    waiting = grouped((key(one), one) for one in gone)
     pairs = [(same.pop(0), other) for other in new if (same := waiting.get(key(other)))]
     _take_out(pairs, gone, new)
     return pairs
 
 
 def _edited(gone: list[T], new: list[T]) -> list[tuple[T, T]]:
-    of_function: dict[Hashable, list[int]] = {}
-    for j, other in enumerate(new):
-        of_function.setdefault((other.path, other.function, other.kind), []).append(j)
+    of_function = grouped(((other.path, other.function, other.kind), j) for j, other in enumerate(new))
     alike = sorted(
         (-ratio, i, j)
         for i, one in enumerate(gone)

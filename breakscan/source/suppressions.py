@@ -12,6 +12,7 @@ from pathlib import Path
 from string import ascii_lowercase
 
 from breakscan.model.findings import Finding, SourceError
+from breakscan.model.words import grouped
 from breakscan.source.module import SourceModule, SourceProblem, read_source
 from breakscan.source.paths import display_path, selects
 from breakscan.source.python_text import parse_text, python_text
@@ -144,9 +145,7 @@ def with_suppressions(text: str, rules: Mapping[int, Iterable[str]], reason: str
 def unused_suppressions(files: Iterable[Path], covered: Iterable[Finding]) -> list[SourceError]:
     """Messages about the comments in files, given by their absolute paths, that suppress none of the findings
     ``covered``, or that name a rule none of them is of."""
-    by_path: dict[str, list[Finding]] = defaultdict(list)
-    for finding in covered:
-        by_path[finding.site.path].append(finding)
+    by_path = grouped((finding.site.path, finding) for finding in covered)
     cwd = Path.cwd()
     return [one for file in files for one in _unused_in(file, display_path(file, cwd), by_path)]
 
@@ -162,7 +161,7 @@ def _unused_in(file: Path, display: str, by_path: dict[str, list[Finding]]) -> I
     for directive in directives:
         for word in directive.selectors or (None,):
             part = replace(directive, selectors=None if word is None else (word,))
-            if not any(map(part.covers, by_path[display])):
+            if not any(map(part.covers, by_path.get(display, ()))):
                 what = "nothing is" if word is None else f"{word} is not"
                 message = f"unused suppression: {what} found here"
                 yield SourceError(display, directive.line, directive.column, message)

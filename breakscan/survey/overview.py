@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from breakscan.model.words import grouped
 from breakscan.survey.manifest import StageResult, StageStatus, SurveyStage
 from breakscan.survey.store import Surveyed
 
@@ -281,9 +282,7 @@ def _endings(rows: Iterable[UnitRow]) -> list[EndingCount]:
 
 
 def _counts(rows: Iterable[UnitRow]) -> list[ConditionCount]:
-    groups: dict[tuple[tuple[str, ...], str | None], list[UnitRow]] = defaultdict(list)
-    for row in rows:
-        groups[row.conditions, row.torch].append(row)
+    groups = grouped(((row.conditions, row.torch), row) for row in rows)
     return [
         ConditionCount(
             conditions,

@@ -5,12 +5,13 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from breakscan.check.compile_uses.arguments import ArgumentChange, Changes, growing_lists, parameter_of
-from breakscan.check.compile_uses.uses import Compiled, Found, Scope, Step, Survey, Target, Use, owner_of
+from breakscan.check.compile_uses.uses import Found, Scope, Step, Survey, Target, Use, owner_of
 from breakscan.check.interpreter.signatures import State
 from breakscan.check.interpreter.statements import is_guard
 from breakscan.check.interpreter.values import Module, Size, instance_of
 from breakscan.check.project.index import FunctionInfo, ModuleIndex
 from breakscan.check.project.roots import Method
+from breakscan.model.words import grouped
 from breakscan.rulebook.events import EventKind
 from breakscan.source.walking import Loop, is_name, walk
 
@@ -295,9 +296,7 @@ _TRAINS = ("backward", "autograd", "optim")
 
 def switched_state(survey: Survey) -> Iterator[Found]:
     """Calls under another grad mode or autocast than an earlier call."""
-    by_scope: dict[tuple[Compiled, Scope], list[Use]] = {}
-    for use in survey.uses:
-        by_scope.setdefault((use.compiled, use.step.scope), []).append(use)
+    by_scope = grouped(((use.compiled, use.step.scope), use) for use in survey.uses)
     for (compiled, scope), uses in by_scope.items():
         target = compiled.target.info if isinstance(compiled.target, Method) else compiled.target
         function = target.node if isinstance(target, FunctionInfo) else None

@@ -8,6 +8,7 @@ from pathlib import Path
 from breakscan.check.interpreter import values as av
 from breakscan.check.project.index import ModuleIndex
 from breakscan.model.facts import Fact, FileFacts, Span
+from breakscan.model.words import grouped
 from breakscan.source.module import SourceModule
 
 Position = tuple[int, int, int, int]
@@ -93,9 +94,7 @@ def facts_of(module: SourceModule, noted: Iterable[Notes]) -> FileFacts:
 
     @cache
     def names_at(at: Span) -> dict[str, Fact]:
-        held: dict[str, list[av.Value]] = {}
-        for name, value in (pair for noted in names.get(at, ()) for pair in noted.items()):
-            held.setdefault(name, []).append(value)
+        held = grouped(pair for noted in names.get(at, ()) for pair in noted.items())
         return {name: _fact(av.join_all(found)) for name, found in held.items()}
 
     return FileFacts(value_at, names_at)

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from breakscan.model.findings import Condition, Confidence, Finding, Kind, Site, Verdict
+from breakscan.model.words import grouped
 from breakscan.source.module import SourceModule
 from breakscan.source.spans import begins_in, extent, nodes_around
 from breakscan.source.walking import Loop, blocks
@@ -42,10 +43,11 @@ def mark_behind(findings: Sequence[Finding], reaches: Iterable[Reach], deferred:
     ``findings`` are those that are shown: one that a comment silences hides no other.  ``reaches`` has the reach of
     each that ends the compilation of its function or splits it, and may have others."""
     known = {reach.head: reach for reach in reaches}
-    functions: dict[tuple[str, str], list[int]] = {}
-    for number, finding in enumerate(findings):
-        if finding.kind is Kind.GRAPH_BREAK and finding.function is not None:
-            functions.setdefault((finding.site.path, finding.function), []).append(number)
+    functions = grouped(
+        ((finding.site.path, finding.function), number)
+        for number, finding in enumerate(findings)
+        if finding.kind is Kind.GRAPH_BREAK and finding.function is not None
+    )
     marked = list(findings)
     for numbers in functions.values():
         heads: list[tuple[Reach, set[Condition]]] = []

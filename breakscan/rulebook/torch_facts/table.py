@@ -8,6 +8,7 @@ from enum import Enum
 from functools import cache
 from typing import TypeVar
 
+from breakscan.model.words import grouped
 from breakscan.rulebook.torch_facts.operators import Operator, measured, operator
 
 T = TypeVar("T")
@@ -121,10 +122,7 @@ def load_api(version: str) -> TorchApi:
         functions |= {f"torch.{namespace}.{name}": kind for name, kind in _by_name(kinds).items()}
     for name in FACTORIES:
         functions[f"torch.{name}"] = "tensor"
-    several: dict[str, list[str]] = {}
-    for text, names in data["dtypes_of_several"].items():
-        for name in names:
-            several.setdefault(name, []).append(text)
+    several = grouped((name, text) for text, names in data["dtypes_of_several"].items() for name in names)
     whole: dict[str, frozenset[int]] = {}
     for count, names in data["whole"].items():
         whole |= {name: whole.get(name, frozenset()) | {int(count)} for name in names}
