@@ -12,6 +12,7 @@ from breakscan.model.findings import CheckResult, Finding, Mode
 from breakscan.rulebook.config import REGIONS, FileSettings, Regions, enabled_rules, library_of, resolve_target
 from breakscan.source.code_match import identity, matched
 from breakscan.source.module import SourceProblem, read_source
+from breakscan.source.paths import path_from
 from breakscan.source.python_text import python_text
 from breakscan.source.toml_text import quoted
 from breakscan.source.writing import is_count, is_text, not_ours, read_committed, table_values
@@ -66,11 +67,7 @@ def known_findings(
 
 def relative(path: str, folder: str, here: str | None = None) -> str:
     """A path, absolute or below ``here`` (by default the working directory), relative to a folder, with slashes."""
-    full = os.path.abspath(os.path.join(here or "", path))
-    try:
-        return os.path.relpath(full, folder).replace(os.sep, "/")
-    except ValueError:  # on another drive
-        return full.replace(os.sep, "/")
+    return path_from(folder, os.path.abspath(os.path.join(here or "", path)))
 
 
 @dataclass(frozen=True, slots=True)

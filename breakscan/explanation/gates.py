@@ -23,6 +23,7 @@ from breakscan.rulebook.document import nearest
 from breakscan.rulebook.library import Library
 from breakscan.source import code_match
 from breakscan.source.code_match import Matched, identity
+from breakscan.source.paths import path_from
 from breakscan.source.toml_text import quoted
 from breakscan.source.writing import is_count, is_text, not_ours, read_committed, table_values
 
@@ -72,10 +73,7 @@ def portable_path(path: str, folder: str | None) -> str:
         return installed[1]
     if folder is None or path.startswith("<"):
         return path
-    try:
-        return os.path.relpath(path, folder).replace(os.sep, "/")
-    except ValueError:  # on another drive
-        return path.replace(os.sep, "/")
+    return path_from(folder, path)
 
 
 def merged(breaks: Iterable[KnownBreak]) -> list[KnownBreak]:
@@ -174,7 +172,7 @@ def program_of(argv: Sequence[str], folder: str) -> str:
     """The program that a lock in a folder belongs to, without its arguments."""
     if argv[0] == "-m":
         return f"-m {argv[1]}"
-    return argv[0] if argv[0] in ("-", "-c") else os.path.relpath(argv[0], folder).replace(os.sep, "/")
+    return argv[0] if argv[0] in ("-", "-c") else path_from(folder, argv[0])
 
 
 def lock_of(explanation: Explanation, program: str, folder: str) -> Lock:

@@ -40,10 +40,7 @@ class SourceModule:
 
     def column(self, line: int, byte_offset: int) -> int:
         """The column, in characters from 1, of an ast position: a line from 1 and a UTF-8 offset from 0."""
-        if self._is_ascii:
-            return byte_offset + 1
-        text = self.lines[line - 1]
-        if text.isascii():
+        if self.text.isascii() or (text := self.lines[line - 1]).isascii():
             return byte_offset + 1
         return len(text.encode("utf-8", "surrogatepass")[:byte_offset].decode("utf-8", "surrogatepass")) + 1
 
@@ -53,10 +50,6 @@ class SourceModule:
         lines[-1] = lines[-1][: site.end_column - 1]
         lines[0] = lines[0][site.column - 1 :]
         return "\n".join(lines)
-
-    @cached_property
-    def _is_ascii(self) -> bool:
-        return self.text.isascii()
 
 
 def read_source(path: Path, display: str) -> bytes:

@@ -32,6 +32,14 @@ def relative_to(path: str, folder: str) -> str | None:
     return path[len(base) :].replace(os.sep, "/")
 
 
+def path_from(folder: Path | str, path: Path | str) -> str:
+    """The path as seen from a folder, which it need not be below, with forward slashes; on another drive, the path."""
+    try:
+        return os.path.relpath(path, folder).replace(os.sep, "/")
+    except ValueError:  # on another drive
+        return str(path).replace(os.sep, "/")
+
+
 class Patterns:
     """Gitignore-style patterns that apply below a folder.
 

@@ -18,6 +18,7 @@ from breakscan.model.words import InputError
 from breakscan.rulebook.config import load_settings
 from breakscan.rulebook.document import TomlTable
 from breakscan.source.files import discover
+from breakscan.source.paths import path_from
 from breakscan.source.regular_files import read_regular_file
 from breakscan.source.toml_text import TomlProblem, parse_toml
 
@@ -217,15 +218,8 @@ def read_manifest(path: Path) -> SurveyManifest:
         sources=data.strings("sources"),
         seconds=_seconds(data),
         memory=_memory(data),
-        place=_seen_from(path.parent, folder),
+        place=path_from(path.parent, folder),
     )
-
-
-def _seen_from(here: Path, folder: Path) -> str:
-    try:
-        return Path(os.path.relpath(folder, here)).as_posix()
-    except ValueError:  # on another drive
-        return folder.as_posix()
 
 
 def _python(folder: Path, path: str) -> str:

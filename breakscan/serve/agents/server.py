@@ -26,7 +26,7 @@ from breakscan.rulebook.library import load_library
 from breakscan.serve.agents.answers import answer
 from breakscan.serve.agents.command import CommandResult, ToolFailure, run_command
 from breakscan.source.files import SKIPPED_FOLDERS
-from breakscan.source.paths import relative_to
+from breakscan.source.paths import path_from, relative_to
 
 _INSTRUCTIONS = (
     "Finds and fixes what breaks torch.compile. The loop: explain (runs a program: what broke, and what it cost), tune "
@@ -409,4 +409,4 @@ class RootFolder:
             for name in files:
                 path = os.path.join(folder, name)
                 if os.path.islink(path) and relative_to(os.path.realpath(path), self.folder) is None:
-                    yield os.path.relpath(path, self.folder).replace(os.sep, "/")
+                    yield path_from(self.folder, path)
