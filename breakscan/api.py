@@ -46,7 +46,7 @@ from breakscan.report.explain.assertion_message import block_of
 from breakscan.report.explain.summary import headline
 from breakscan.report.formats import EXPLAIN
 from breakscan.rulebook.config import load_settings
-from breakscan.rulebook.library import Library, load_library
+from breakscan.rulebook.library import Library
 from breakscan.source.module import remember_source
 from breakscan.source.paths import display_path
 from breakscan.source.source_files import SourceFiles
@@ -369,4 +369,4 @@ def _import_compiler() -> None:
 
 @functools.cache
 def _library(folder: str) -> Library:
-    return load_library(load_settings(Path(folder)).rule_folders)
+    return load_settings(Path(folder)).library

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from breakscan.model.findings import CheckResult, Finding, Mode
-from breakscan.rulebook.config import REGIONS, FileSettings, Regions, enabled_rules, library_of, resolve_target
+from breakscan.rulebook.config import REGIONS, FileSettings, Regions, enabled_rules, resolve_target
 from breakscan.source.code_match import identity, matched
 from breakscan.source.module import SourceProblem, read_source
 from breakscan.source.paths import path_from
@@ -239,7 +239,7 @@ class CheckedPaths:
             return False
         own = self.settings.of(Path(full))
         if id(own) not in self._rules:
-            library = library_of([own])
+            library = own.library
             self._rules[id(own)] = enabled_rules(own, library), {rule.id for rule in library}
         enabled, rules = self._rules[id(own)]
         return known.rule in enabled or known.rule not in rules

@@ -14,7 +14,6 @@ from breakscan.cli.output import report_stream
 from breakscan.cli.selection import settings_at
 from breakscan.model.findings import Confidence
 from breakscan.rulebook.config import KEYS, NearestSettings, Settings, enabled_rules, resolve_target
-from breakscan.rulebook.library import load_library
 from breakscan.source.paths import PathPattern, display_path
 
 
@@ -50,7 +49,7 @@ def settings_lines(settings: Settings, cwd: str) -> Iterator[str]:
         yield "[per-file-ignores]"
         for pattern, selectors in settings.per_file_ignores:
             yield f"{json.dumps(pattern.text)} = {json.dumps(selectors)}"
-    enabled = sorted(enabled_rules(settings, load_library(settings.rule_folders)))
+    enabled = sorted(enabled_rules(settings, settings.library))
     yield f"# {len(enabled)} rules: {' '.join(enabled)}"
 
 

@@ -13,7 +13,6 @@ from breakscan.explanation.from_recording import Relocation, relocated
 from breakscan.report.diff import compare, is_report
 from breakscan.report.formats import DIFF
 from breakscan.rulebook.config import load_settings
-from breakscan.rulebook.library import load_library
 from breakscan.source.paths import display_path
 
 
@@ -68,6 +67,6 @@ def _recorded(folder: Path, relocation: Relocation) -> Any:
     from breakscan.report.explain.json import explain_object
 
     run = relocated(read_run(folder), relocation)
-    library = load_library(load_settings(Path.cwd()).rule_folders)
+    library = load_settings(Path.cwd()).library
     files = readable_files(relocation)
     return explain_object(explain_run(run, rules=library, show=lambda path: display_path(path, run.cwd), files=files))

@@ -38,7 +38,7 @@ from breakscan.recording.session import (
 from breakscan.report.explain import ExplainReport
 from breakscan.report.formats import EXPLAIN, FOR_LOGS
 from breakscan.rulebook.config import load_settings
-from breakscan.rulebook.library import Library, load_library
+from breakscan.rulebook.library import Library
 from breakscan.source.paths import display_path
 from breakscan.source.source_files import SourceFiles
 
@@ -101,7 +101,7 @@ def explain(
     if not how:
         refuse_notebook(program)
     require_torch("explain", [*how, program])
-    library = load_library(load_settings(Path.cwd()).rule_folders)
+    library = load_settings(Path.cwd()).library
     for written in filter(None, (output, warm_up)):
         require_writable(written)
 

@@ -22,7 +22,7 @@ from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.from_recording import Relocation, relocated
 from breakscan.report.formats import EXPLAIN
 from breakscan.rulebook.config import load_settings
-from breakscan.rulebook.library import Library, load_library
+from breakscan.rulebook.library import Library
 from breakscan.source.paths import shown_path
 from breakscan.source.source_files import SourceFiles
 
@@ -58,7 +58,7 @@ def report(
     if last == bool(paths):
         raise click.UsageError("name a recording or a log of torch's, or --last: one of them")
     require_room(tables, check, format_)
-    library = load_library(load_settings(Path.cwd()).rule_folders)
+    library = load_settings(Path.cwd()).library
     gates = gate.read(library)
     files = readable_files(relocation)
     if last:

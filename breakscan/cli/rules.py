@@ -36,8 +36,7 @@ def rules(ctx: click.Context, /, format_: str = format_option(RULES)) -> None:
     if ctx.invoked_subcommand is not None:
         return
     settings = load_settings(Path.cwd())
-    library = load_library(settings.rule_folders)
-    _write_list(list(library), settings, format_)
+    _write_list(list(settings.library), settings, format_)
 
 
 def _write_list(rules: Sequence[Rule], settings: Settings, format_: str) -> None:
@@ -60,8 +59,7 @@ def rule(rule: str = argument(metavar="RULE", shell_complete=_complete), format_
     id, such as BRK1, lists the rules of a family.
     """
     settings = load_settings(Path.cwd())
-    library = load_library(settings.rule_folders)
-    named = _chosen(library, [rule])
+    named = _chosen(settings.library, [rule])
     if len(named) > 1:
         _write_list(named, settings, "json" if format_ == "json" else "table")
         return
@@ -91,7 +89,7 @@ def replay(
     require_torch("rules replay", rules)
     from breakscan.recording import replay as runtime
 
-    library = load_library(load_settings(Path.cwd()).rule_folders)
+    library = load_settings(Path.cwd()).library
     chosen = _chosen(library, rules)
     with ProgressBar("Replaying", patience=0) as progress:
         done = iter(range(len(chosen)))

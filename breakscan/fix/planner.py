@@ -22,7 +22,7 @@ from breakscan.fix.support.context import Declined, Edit, FileTree, NotKnown, Ot
 from breakscan.fix.support.purity import reads_code
 from breakscan.model.findings import Confidence, Finding, Kind, RewriteOffer, Site, SourceError, Verdict
 from breakscan.rulebook.config import FileSettings
-from breakscan.rulebook.library import Library, load_library
+from breakscan.rulebook.library import Library
 from breakscan.source.module import SourceModule, SourceProblem, read_source
 from breakscan.source.paths import display_path
 from breakscan.source.python_text import marks, python_text
@@ -102,7 +102,7 @@ def repair_file(
     try:
         data = read_source(path, display) if text is None else b""
         before = python_text(data, path, display) if text is None else text
-        planner = _Planner(path, display, data, before, roots, load_library(own.rule_folders), wanted)
+        planner = _Planner(path, display, data, before, roots, own.library, wanted)
         if (reason := _why_generated(before)) is not None:
             found = studies.study(path, before, roots).findings if findings is None else findings
             return planner.declined(found, reason)

@@ -34,7 +34,6 @@ from breakscan.recording.bootstrap.eager_compile import Request
 from breakscan.recording.launch import Requests, signal_name
 from breakscan.rulebook.config import FileSettings
 from breakscan.rulebook.document import Rule
-from breakscan.rulebook.library import load_library
 
 Say = Callable[[str], None]
 """Shows progress."""
@@ -210,7 +209,7 @@ def workers_of(program: UserProgram, settings: FileSettings | None = None, cold:
     """Starts the server of a program's processes, which end and whose files go where the block is left, also by SIGINT
     or SIGTERM.  The rules are those of the ``settings``; a ``cold`` server finds nothing in the user's caches."""
     temporary = tempfile.TemporaryDirectory(prefix="breakscan-", ignore_cleanup_errors=True)
-    rules = load_library(settings.of(Path.cwd() / "any file").rule_folders) if settings is not None else ()
+    rules = settings.of(Path.cwd() / "any file").library if settings is not None else ()
     with (
         temporary as folder,
         interrupted_once(),

@@ -220,6 +220,11 @@ class Settings:
         """The folder for cached results; None if nothing is cached."""
         return None if self.no_cache else self.cache_dir or self.root / CACHE_FOLDER
 
+    @property
+    def library(self) -> Library:
+        """The shipped rules and those of ``rule_folders``.  Raises RuleError."""
+        return load_library(self.rule_folders)
+
 
 KEYS: Mapping[str, Key] = {one.name: one.metadata["key"] for one in fields(Settings) if "key" in one.metadata}
 """The keys of configuration files, by the field that each sets."""
@@ -287,11 +292,8 @@ def installed_torch() -> str | None:
 
 def check_targets(settings: Iterable[Settings]) -> tuple[CheckTarget, ...]:
     """The targets of some settings, without repetition."""
-    targets: dict[CheckTarget, None] = {}
-    for one in settings:
-        target = resolve_target(one)
-        targets[CheckTarget(target.torch, target.ledger, one.mode)] = None
-    return tuple(targets)
+    targets = ((resolve_target(one), one.mode) for one in settings)
+    return tuple(dict.fromkeys(CheckTarget(target.torch, target.ledger, mode) for target, mode in targets))
 
 
 OWN_FILE = "breakscan.toml"

@@ -38,7 +38,7 @@ from breakscan.rulebook.config import Settings, resolve_target
 from breakscan.rulebook.document import EventPattern, Rule
 from breakscan.rulebook.events import Event
 from breakscan.rulebook.ledger import Ledger, Ruling, load_ledger
-from breakscan.rulebook.library import Library, load_library
+from breakscan.rulebook.library import Library
 from breakscan.rulebook.matching import RuleIndex, argument_conditions
 from breakscan.rulebook.remedies import ASKS_FOR_NAMES, NESTED, remedies_at
 from breakscan.rulebook.torch_facts.table import load_api
@@ -145,7 +145,7 @@ class FileChecker:
 
     def __init__(self, settings: Settings, observations: Observations | None = None) -> None:
         self.settings = settings
-        self.library = load_library(settings.rule_folders)
+        self.library = settings.library
         self.target = resolve_target(settings)
         self.api = load_api(self.target.ledger.removesuffix(NESTED_TARGET))
         self.project = Project(settings.root, observations)

@@ -12,7 +12,6 @@ from breakscan.check.pipeline.results import CONFIDENCE_ORDER, FileResult
 from breakscan.model.findings import Condition, ConditionKind, Confidence, Finding, Mode, Verdict
 from breakscan.model.observations import FunctionSeen, Observations
 from breakscan.rulebook.config import FileSettings, Settings, enabled_rules, resolve_target
-from breakscan.rulebook.library import load_library
 from breakscan.source.paths import PerFileIgnores
 
 if TYPE_CHECKING:
@@ -139,7 +138,7 @@ class Shown:
 
     def _in_file(self, path: Path) -> tuple[frozenset[str], frozenset[Confidence]]:
         settings = self._settings.of(path)
-        library = load_library(settings.rule_folders)
+        library = settings.library
         if id(settings) not in self._wanted:
             confidences = frozenset(CONFIDENCE_ORDER[: CONFIDENCE_ORDER.index(settings.confidence) + 1])
             self._wanted[id(settings)] = enabled_rules(settings, library), confidences, PerFileIgnores(settings)

@@ -22,7 +22,6 @@ from breakscan.report.printable import visible
 from breakscan.rulebook.config import ConfigError, load_settings, resolve_target
 from breakscan.rulebook.document import RuleError
 from breakscan.rulebook.ledger import load_ledger
-from breakscan.rulebook.library import load_library
 from breakscan.serve.agents.answers import answer
 from breakscan.serve.agents.command import CommandResult, ToolFailure, run_command
 from breakscan.source.files import SKIPPED_FOLDERS
@@ -251,7 +250,7 @@ class Tools:
         torch does with them."""
         try:
             settings = load_settings(Path(self._root.folder))
-            rules = load_library(settings.rule_folders).select(rule)
+            rules = settings.library.select(rule)
             target = resolve_target(settings)
         except (ConfigError, RuleError, ValueError) as error:
             raise ToolFailure(str(error)) from error

@@ -11,7 +11,7 @@ from breakscan.check.pipeline.rewrite_facts import Studies
 from breakscan.fix.planner import WantedRewrites, place_of, repair_file
 from breakscan.model.findings import Finding, SourceError
 from breakscan.rulebook.config import NearestSettings
-from breakscan.rulebook.library import Library, load_library
+from breakscan.rulebook.library import Library
 from breakscan.source.files import is_excluded, is_settings_file
 
 
@@ -73,7 +73,7 @@ class TextChecker:
 
     def library(self, path: Path) -> Library:
         """Return the rules that apply to a file."""
-        return load_library(self._settings.of(path).rule_folders)
+        return self._settings.of(path).library
 
     def rewritten(self, checked: CheckedText, finding: Finding) -> Sequence[RewrittenText]:
         """Return the text after each rewrite of the finding's rule that applies; safe ones first."""
