@@ -17,7 +17,7 @@ from breakscan.fix.support.build import call, copied, inverted, method
 from breakscan.fix.support.checks import block_of, breaking, compiling, is_caught
 from breakscan.fix.support.context import Declined, Edit, OtherForm, RewriteContext
 from breakscan.fix.support.operators import cuts_gradient
-from breakscan.fix.support.purity import why_missed
+from breakscan.fix.support.purity import decline_for, why_missed
 from breakscan.fix.support.tensor_test import When, not_python, tensor_test
 from breakscan.fix.support.walking import walk
 
@@ -35,10 +35,7 @@ def rewrite(context: RewriteContext) -> Edit:
     if (number := _checked_number(context)) is not None:
         return number
     guard = _guard_of(context)
-    raised, before = _raises(context, guard)
-    if (reason := why_missed(context, guard.test)) is not None:
-        raise Declined(f"compiled code would skip the original test, and {reason}")
-    text = _message(raised, before)
+    text = _raised_text(context, guard)
     if context.finding.mode.exports and context.fact(guard.test).kind == "number":
         return _in_front(context, guard, guard, [When(not_python(guard.test), False)], None, text)
     is_elif = isinstance(context.parent(guard), cst.If)
@@ -61,8 +58,8 @@ def _guard_of(context: RewriteContext) -> cst.If:
 _ASSIGNMENT = m.SimpleStatementLine(body=[m.Assign(targets=[m.AssignTarget(m.Name())])])
 
 
-def _raises(context: RewriteContext, guard: cst.If) -> tuple[cst.Raise, Sequence[cst.CSTNode]]:
-    """The `raise` of a check, and the assignments before it.  Declines if it does more, or if it may be caught."""
+def _raised_text(context: RewriteContext, guard: cst.If) -> cst.BaseExpression | None:
+    """The constant text of what a check raises.  Declines if it does more, may be caught, or must not be skipped."""
     *before, last = guard.body.body
     raised = last.body[0] if isinstance(last, cst.SimpleStatementLine) and len(last.body) == 1 else None
     if not isinstance(raised, cst.Raise) or not all(m.matches(one, _ASSIGNMENT) for one in before):
@@ -71,7 +68,8 @@ def _raises(context: RewriteContext, guard: cst.If) -> tuple[cst.Raise, Sequence
         raise Declined("the exception may be caught in this function")
     if guard.orelse is not None:
         raise Declined("the check has an `else` branch")
-    return raised, before
+    decline_for(why_missed(context, guard.test), "compiled code would skip the original test, and ")
+    return _message(raised, before)
 
 
 def _checked_number(context: RewriteContext) -> Edit | None:
@@ -86,10 +84,7 @@ def _checked_number(context: RewriteContext) -> Edit | None:
     guard, *others = {context.enclosing(cst.If, one) for one in reads_of(context, name, context.line())}
     if others or guard is None or not m.matches(guard.test, _COMPARED):
         return None
-    raised, before = _raises(context, guard)
-    if (reason := why_missed(context, guard.test)) is not None:
-        raise Declined(f"compiled code would skip the original test, and {reason}")
-    edit = _in_front(context, guard, guard, [], inverted(guard.test), _message(raised, before))
+    edit = _in_front(context, guard, guard, [], inverted(guard.test), _raised_text(context, guard))
     has_gradient = context.fact(tensor).dtype not in ("int", "bool") and not cuts_gradient(context, tensor)
     made = method(tensor, "detach") if has_gradient else copied(tensor)
     is_tensor = differs(f"`{name.value}` becomes a 0-d tensor, also in the exception", Effect.TYPES)
@@ -97,8 +92,7 @@ def _checked_number(context: RewriteContext) -> Edit | None:
 
 
 def _of_assert(context: RewriteContext, assertion: cst.Assert) -> Edit:
-    if (reason := why_missed(context, assertion.test)) is not None:
-        raise Declined(f"compiled code would skip the original test, and {reason}")
+    decline_for(why_missed(context, assertion.test), "compiled code would skip the original test, and ")
     line = context.line(assertion)
     text = None if assertion.msg is None else _constant_text(assertion.msg)
     old = cst.Else(cst.IndentedBlock([line.deep_clone().with_changes(leading_lines=())]))

@@ -23,7 +23,7 @@ from breakscan.fix.support.assignments import (
 from breakscan.fix.support.context import Declined, Edit, OtherForm, Replacement, RewriteContext
 from breakscan.fix.support.masked import hits_of
 from breakscan.fix.support.operators import called
-from breakscan.fix.support.purity import is_local, refuse_breaks_in, why_not_pure
+from breakscan.fix.support.purity import decline_for, is_local, refuse_breaks_in, why_not_pure
 from breakscan.fix.support.rows import Rows, of_all, tells_rows
 from breakscan.fix.support.walking import findall, fresh_name, nodes_named, read, written
 from breakscan.rulebook.torch_facts.not_measured import ONLY_LOOKED_AT
@@ -165,8 +165,7 @@ class _Loop:
             index = first.value if isinstance(first, cst.Index) else None
             if index is None or not context.fact(index).is_tensor or context.fact(index).dtype not in (None, "bool"):
                 continue
-            if (reason := why_not_pure(context, index)) is not None:
-                raise Declined(reason)
+            decline_for(why_not_pure(context, index))
             for name in read(index):
                 self._refuse_changes(name, 1 if isinstance(index, cst.Name) else 0)
             self.mask = index

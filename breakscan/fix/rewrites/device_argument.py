@@ -6,7 +6,7 @@ from breakscan.fix.result import assumes
 from breakscan.fix.support import build
 from breakscan.fix.support.context import Declined, Edit, OtherForm, RewriteContext
 from breakscan.fix.support.operators import called, makes_new, only_argument
-from breakscan.fix.support.purity import why_not_pure
+from breakscan.fix.support.purity import decline_for, why_not_pure
 from breakscan.fix.support.walking import nodes_of
 
 _NO_OTHERS = assumes("no other call below it makes a tensor")
@@ -21,8 +21,7 @@ def rewrite(context: RewriteContext) -> Edit:
     device = only_argument(made)
     if device is None or len(block.items) > 1 or block.items[0].asname is not None:
         raise Declined("more than a device is entered")
-    if (reason := why_not_pure(context, device)) is not None:
-        raise Declined(reason)
+    decline_for(why_not_pure(context, device))
     calls = (cst.ensure_type(one, cst.Call) for one in nodes_of(block.body, cst.Call))
     made_below = [call for call in calls if _makes_tensor(context, call)]
     body = block.body.visit(_WithDevice(made_below, build.argument(device, "device")))

@@ -19,7 +19,7 @@ from breakscan.fix.support.checks import (
     skipped,
 )
 from breakscan.fix.support.context import Declined, Edit, OtherForm, Replacement, RewriteContext, Statement
-from breakscan.fix.support.purity import is_line_or_record, is_reporting, why_missed, why_shown
+from breakscan.fix.support.purity import decline_for, is_line_or_record, is_reporting, why_missed, why_shown
 
 _SILENT = differs("compiled code does not print, log or warn", Effect.OUTPUT)
 
@@ -39,8 +39,7 @@ def rewrite(context: RewriteContext) -> Edit:
         raise Declined(f"the result of `{call}` is used, or the call shares its line")
     run = _neighbours(context, line)
     for one in run:
-        if (reason := reason_in(context, one, why_missed)) is not None:
-            raise Declined(f"compiled code would skip it, and {reason}")
+        decline_for(reason_in(context, one, why_missed), "compiled code would skip it, and ")
     if len(run) == 1 and breaking(context, (block := block_of(context, line))[:-1]) is not None:
         run = block
     test = _skipped_test(context, run)

@@ -10,7 +10,7 @@ from breakscan.fix.support import matchers as m
 from breakscan.fix.support.context import Declined, Edit, OtherForm, RewriteContext
 from breakscan.fix.support.masked import Leaf, conditions, hits_of, is_scalar
 from breakscan.fix.support.operators import called
-from breakscan.fix.support.purity import why_not_pure
+from breakscan.fix.support.purity import decline_for, why_not_pure
 
 _ZERO = m.Index(m.Integer("0"))
 _ZERO_DIM = differs("a mask without dimensions does not raise", Effect.NO_LONGER_RAISES)
@@ -29,8 +29,7 @@ def rewrite(context: RewriteContext) -> Edit:
     rows = mask is None
     if mask is None:
         mask = _matrix_of(context, context.node)
-    if (reason := why_not_pure(context, mask)) is not None:
-        raise Declined(reason)
+    decline_for(why_not_pure(context, mask))
     context.require_tensor(mask)
     above = _above(context, context.node)
     if not rows and isinstance(above, cst.Subscript) and above.value is not context.node:

@@ -11,7 +11,7 @@ from breakscan.fix.support import matchers as m
 from breakscan.fix.support.assignments import defined, origin
 from breakscan.fix.support.context import Declined, NotKnown, OtherForm, RewriteContext
 from breakscan.fix.support.operators import called, flattens, is_conversion, is_elementwise, operator_of, poles
-from breakscan.fix.support.purity import why_not_pure
+from breakscan.fix.support.purity import decline_for, why_not_pure
 from breakscan.fix.support.walking import findall, walk
 from breakscan.rulebook.torch_facts.not_measured import DIVIDES, OF_MODULES
 from breakscan.rulebook.torch_facts.operators import Gradient
@@ -94,8 +94,7 @@ def leaf_of(context: RewriteContext) -> Leaf:
     if context.fact(leaf.mask).dtype not in (None, "bool"):
         raise Declined(f"`{context.plain(leaf.mask)}` is not a bool mask")
     for part in (leaf.owner, leaf.mask):
-        if (reason := why_not_pure(context, part)) is not None:
-            raise Declined(reason)
+        decline_for(why_not_pure(context, part))
     return leaf
 
 

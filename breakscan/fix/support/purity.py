@@ -50,6 +50,12 @@ def why_may_raise(context: RewriteContext, node: cst.CSTNode) -> str | None:
     return _first_reason(_Raises(context), node)
 
 
+def decline_for(reason: str | None, introduced: str = "") -> None:
+    """Declines if there is a reason, such as :func:`why_not_pure` gives, behind the words that introduce it."""
+    if reason is not None:
+        raise Declined(f"{introduced}{reason}")
+
+
 def _first_reason(visitor: "Effects | _Raises", node: cst.CSTNode) -> str | None:
     node.visit(visitor)
     return next(iter(visitor.reasons), None)

@@ -9,7 +9,7 @@ from breakscan.fix.result import Difference, Effect, differs
 from breakscan.fix.support import build
 from breakscan.fix.support import matchers as m
 from breakscan.fix.support.context import Declined, RewriteContext
-from breakscan.fix.support.purity import why_may_raise, why_not_pure
+from breakscan.fix.support.purity import decline_for, why_may_raise, why_not_pure
 from breakscan.fix.support.walking import findall
 
 EQUAL = frozenset({"torch.equal", "torch.Tensor.equal"})
@@ -127,8 +127,7 @@ class _Reader:
 
     def _static(self, test: cst.BaseExpression, conjunct: bool, negated: bool) -> None:
         reason = why_not_pure(self.context, test) or why_may_raise(self.context, test)
-        if reason is not None:
-            raise Declined(f"a Python condition would be evaluated twice, and {reason}")
+        decline_for(reason, "a Python condition would be evaluated twice, and ")
         self.when.append(When(build.copied(test) if conjunct else not_python(test), conjunct is negated))
 
     def _always_computed(self, test: cst.BaseExpression) -> None:
@@ -138,8 +137,7 @@ class _Reader:
             if self.context.fact(one).kind == "number":
                 raise Declined(f"`{self.context.code(one)}` is a number read from a tensor")
             reason = why_not_pure(self.context, one) or why_may_raise(self.context, one)
-            if reason is not None:
-                raise Declined(f"all tests would be evaluated, and {reason}")
+            decline_for(reason, "all tests would be evaluated, and ")
 
     def _leaf(self, test: cst.BaseExpression, negated: bool) -> cst.BaseExpression:
         if isinstance(test, cst.Call):
