@@ -355,8 +355,7 @@ def if_expression(frame: Frame, node: ast.IfExp) -> av.Value:
         conditions.append(narrowed[0] if narrowed else av.has_outcome(node.test, outcome))
         with frame.under(*narrowed):
             sides.append(frame.evaluate(side))
-        frame.names.clear()
-        frame.names.update(saved)
+        frame.restore(saved)
     merged = av.join(*sides)
     if isinstance(merged, av.Tensor) and merged.optional is None:
         for i, value in enumerate(sides):

@@ -153,8 +153,7 @@ def _comprehension(frame: Frame, node: ast.ListComp | ast.SetComp | ast.Generato
                 return av.container_of(evaluate(frame, node.value), mapping=True)
             return av.container_of(evaluate(frame, node.elt))
     finally:
-        frame.names.clear()
-        frame.names.update(saved)
+        frame.restore(saved)
 
 
 def _holds_its_place(frame: Frame, over: ast.expr) -> bool:

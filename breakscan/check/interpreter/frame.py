@@ -164,6 +164,12 @@ class Frame:
             del self.conditions[kept:]
             self.silent_events = was
 
+    def restore(self, names: dict[str, Value]) -> None:
+        """Gives the names the values that they had, or have after code that need not run."""
+        if names is not self.names:
+            self.names.clear()
+            self.names.update(names)
+
     def evaluate(self, node: ast.expr | None) -> Value:
         """The value of an expression; see ``expressions``."""
         return self.program.evaluate(self, node)

@@ -190,7 +190,7 @@ def _if(frame: Frame, node: ast.If) -> bool:
     when_true = narrowing.narrow(frame, node.test, True)
     body_goes_on = _run_arm(frame, node, True, when_true)
     after_body, known_after_body = dict(frame.names), frame.outcomes
-    _reset(frame, before)
+    frame.restore(before)
     frame.outcomes = known_before
     frame.learn_outcomes(node.test, False, late)
     when_false = narrowing.narrow(frame, node.test, False)
@@ -200,10 +200,10 @@ def _if(frame: Frame, node: ast.If) -> bool:
         differing = [name for name in merged if after_body.get(name) is not frame.names.get(name)]
         _mark_conditional(merged, differing, after_body, frame.names, when_true, (node.test, True))
         _mark_conditional(merged, differing, frame.names, after_body, when_false, (node.test, False))
-        _reset(frame, merged)
+        frame.restore(merged)
         frame.outcomes = join_outcomes(frame.outcomes, known_after_body)
     elif body_goes_on:
-        _reset(frame, after_body)
+        frame.restore(after_body)
         frame.outcomes = known_after_body
         frame.conditions += [c for c in when_true if c not in frame.conditions]  # the rest of the block is under them
     elif else_goes_on:
@@ -241,12 +241,6 @@ def _mark_conditional(
 def is_guard(node: ast.If) -> bool:
     """True if an ``if`` does nothing but raise."""
     return not node.orelse and isinstance(node.body[-1], ast.Raise) and len(node.body) <= 2
-
-
-def _reset(frame: Frame, names: dict[str, av.Value]) -> None:
-    if names is not frame.names:
-        frame.names.clear()
-        frame.names.update(names)
 
 
 def join_names(a: dict[str, av.Value], b: dict[str, av.Value]) -> dict[str, av.Value]:
@@ -288,12 +282,12 @@ def _run_rounds(frame: Frame, once: Callable[[], None]) -> None:
     frame.outcomes = {}
     once()
     carried = join_names(before, frame.names)
-    _reset(frame, carried)
+    frame.restore(carried)
     if frame.loops < MOST_LOOPS_REPEATED and any(carried[name] != value for name, value in before.items()):
         frame.loops += 1
         once()
         frame.loops -= 1
-        _reset(frame, join_names(carried, frame.names))
+        frame.restore(join_names(carried, frame.names))
     frame.outcomes = {}
 
 
@@ -339,7 +333,7 @@ def _try(frame: Frame, node: ast.Try) -> bool:
         goes_on = run_body(frame, node.orelse)
         after = [dict(frame.names)] if goes_on else []
     for handler in () if frame.asked else node.handlers:
-        _reset(frame, at_handler)
+        frame.restore(at_handler)
         frame.outcomes = {}
         if handler.name:
             frame.names[handler.name] = av.UNKNOWN
@@ -349,7 +343,7 @@ def _try(frame: Frame, node: ast.Try) -> bool:
                 goes_on = True
                 after.append(dict(frame.names))
     if after:
-        _reset(frame, reduce(join_names, after))
+        frame.restore(reduce(join_names, after))
     return run_body(frame, node.finalbody) and goes_on
 
 
@@ -366,7 +360,7 @@ def _match(frame: Frame, node: ast.Match) -> bool:
     results = [before]
     frame.outcomes = {}
     for case in node.cases:
-        _reset(frame, dict(before))
+        frame.restore(dict(before))
         for pattern in ast.walk(case.pattern):
             name = getattr(pattern, "name", None) or getattr(pattern, "rest", None)
             if isinstance(name, str):
@@ -375,7 +369,7 @@ def _match(frame: Frame, node: ast.Match) -> bool:
             branch(frame, case.guard, "if")
         if run_body(frame, case.body):
             results.append(dict(frame.names))
-    _reset(frame, reduce(join_names, results))
+    frame.restore(reduce(join_names, results))
     return True
 
 
