@@ -10,7 +10,7 @@ from breakscan.explanation import notices
 from breakscan.explanation.explanation import NO_LOG, NO_RECORDING, RUNNING, Explanation, RankEnding, exit_ending, merge
 from breakscan.explanation.from_processes import explain_processes
 from breakscan.explanation.notices import TRACE_ONLY, Notice, unread_sources, version_notice
-from breakscan.model.words import InputError, grouped
+from breakscan.model.words import InputError, first_few, grouped
 from breakscan.recording.launch import ProgramExit
 from breakscan.recording.recording import compiled
 from breakscan.recording.records import Code, ProcessForked, ProcessStarted, RankSeen, Record, StackFrame, mapped
@@ -208,7 +208,7 @@ def explain_logs(
     merged = next(iter(by_rank.values())) if is_one else merge(by_rank, max(by_rank) + 1, missing)
     return replace(
         merged,
-        trace=show(str(paths[0])) + (f" and {len(paths) - 1} more" if len(paths) > 1 else ""),
+        trace=first_few([show(str(path)) for path in paths], 1),
         processes=count,
         notices=(
             *merged.notices,

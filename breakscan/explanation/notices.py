@@ -10,6 +10,7 @@ from breakscan.explanation.frames import UncompiledFrame
 from breakscan.explanation.recompiles import Recompile
 from breakscan.model.findings import Origin
 from breakscan.model.torch_versions import is_too_new, is_too_old, is_version, supported_range
+from breakscan.model.words import first_few
 from breakscan.recording.bootstrap.eager_compile import MAIN
 from breakscan.recording.records import (
     BreakSeen,
@@ -111,8 +112,7 @@ def unread_sources(
     for reason in NotRead:
         paths = sorted(path for path in shown if unread.get(path) is reason and not path.startswith("<"))
         if paths:
-            others = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
-            yield Notice("source-not-read", f"source not read: {paths[0]}{others} ({_NOT_READ[reason]})")
+            yield Notice("source-not-read", f"source not read: {first_few(paths, 1)} ({_NOT_READ[reason]})")
 
 
 def set_aside_notice(keys: BreakSites, context: ExplainContext) -> Iterator[Notice]:
