@@ -1,7 +1,8 @@
 """Runs the whole program in a worker process: the time of the steps of its loops, and the values that it ends with.
 
 The loops are those around the program's calls of what it compiles.  In their new text, each iteration begins with a
-call of :data:`STEP`, and each loop ends with one of :data:`END`: lines stay where they are."""
+call of :data:`STEP`, and each loop ends with one of :data:`END`: lines stay where they are.  What the calls return
+that lead to compiled code goes through :data:`HOLD`, as no name of the program may keep it."""
 
 from __future__ import annotations
 
@@ -10,30 +11,44 @@ import builtins
 import contextlib
 import functools
 import itertools
+import linecache
 import os
 import re
 import sys
+import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from resource import RUSAGE_SELF, getrusage
-from types import FrameType, SimpleNamespace
+from types import CodeType, FrameType, SimpleNamespace
 from typing import Any
 
 from breakscan.model.words import grouped
+from breakscan.prove.call_result import as_tensor, leaves
 from breakscan.prove.call_runs import CompileClock
 from breakscan.prove.capture import CapturedCallable, CompileHook, ProgramStopped, module_of, own_frames, watch_backward
 from breakscan.prove.equal import Distance, root_mean_square
 from breakscan.prove.overlay import plain_code
-from breakscan.prove.protocol import FLOAT, IN_STEP, BlockTime, LoopSite, ModulePart, RunReport, RunRequest
+from breakscan.prove.protocol import (
+    FLOAT,
+    IN_STEP,
+    OF_CALL,
+    BlockTime,
+    CallSite,
+    LoopSite,
+    ModulePart,
+    RunReport,
+    RunRequest,
+)
 from breakscan.prove.state import OF_DYNAMO, ObjectWalk, is_number, is_own, plain, plain_copy, read_file, write_file
 from breakscan.prove.step_timer import event_now
 from breakscan.prove.torch_state import cuda_in_use, plain_modes, torch, wait_for_device
 from breakscan.prove.user_loop import loops_around
 
 STEP, END, COMPILING = "__breakscan_step__", "__breakscan_end__", "__breakscan_compiling__"
+HOLD = "__breakscan_hold__"
 """Names in ``builtins``. Names that end in underscores are not changed in classes."""
 FEWEST_CALLS = 3
 """Calls of compiled callables before the program is stopped where its loops are looked for."""
@@ -42,7 +57,13 @@ FEW = 3
 INDUCTOR = "_TorchCompileInductorWrapper"
 """The class of torch whose objects compile a graph by Inductor."""
 MOST_KEPT = 512
-"""Values of steps that are kept."""
+"""Values of steps that are kept, and of results."""
+MOST_PARTS = 64
+"""Parts of a result that are looked at."""
+MOST_NESTED = 4
+"""Calls in each other of which results are kept."""
+SAMPLED = 2**10
+"""Elements of a tensor that is a part of a result."""
 MOST_ELEMENTS = 2**22
 """Elements of such a value."""
 WRAPPER = "._orig_mod"
@@ -93,6 +114,7 @@ class WholeProgram:
         """The numbers of the loops that the program is in."""
         self._found: dict[LoopSite, None] = {}
         self._lines: set[tuple[str, int]] = set()
+        self._sites: dict[tuple[CodeType, int], CallSite | None] = {}
         self._hook = CompileHook(self._wrap)
         self._calls = 0
         self._first: _Moment | None = None
@@ -102,6 +124,16 @@ class WholeProgram:
         """The mean and the root mean square of the values that the names of a loop hold, step by step; the results of
         what is exported."""
         self._exported = 0
+        self._results: dict[str, Any] = {}
+        """Parts of what calls return, by path."""
+        self._floats: set[str] = set()
+        """The paths of Python's floats among these."""
+        self._thread = threading.get_ident()
+        self._returned: dict[str, int] = {}
+        """The number of returns of each call."""
+        self._holding = 0.0
+        """The seconds for which results were kept: the clock of steps stands still."""
+        self._held_on_device = 0
         self._weights: dict[int, dict[str, float]] = {}
         """The sums of what each callable can reach at its first call, by path."""
         self._weights_change = False
@@ -112,16 +144,17 @@ class WholeProgram:
 
     def compile_text(self, text: str, path: str) -> Any:
         """The code of the text of a file, whose loops call :data:`STEP` and :data:`END`.  Raises SyntaxError."""
-        numbers = {
-            one.site.line: number
-            for number, one in enumerate(self._loops)
-            if os.path.realpath(one.site.path) == os.path.realpath(path)
-        }
-        if not numbers:
+
+        def is_here(site: LoopSite | CallSite) -> bool:
+            return os.path.realpath(site.path) == os.path.realpath(path)
+
+        numbers = {one.site.line: number for number, one in enumerate(self._loops) if is_here(one.site)}
+        calls = {one: place for one, place in self._request.calls.items() if is_here(one)}
+        if not numbers and not calls:
             return plain_code(text, path)
-        tree = _Watched(numbers).visit(ast.parse(text, path))
-        for name, function in ((COMPILING, torch.compiler.is_compiling), (STEP, self._step), (END, self._end)):
-            setattr(builtins, name, function)
+        tree = _Watched(numbers, calls).visit(ast.parse(text, path))
+        its = {COMPILING: torch.compiler.is_compiling, STEP: self._step, END: self._end, HOLD: self._hold}
+        vars(builtins).update(its)
         return compile(tree, path, "exec", dont_inherit=True)
 
     def install(self, dynamo: Any) -> None:
@@ -147,6 +180,7 @@ class WholeProgram:
         used = torch.cuda.max_memory_allocated() if cuda_in_use() else 1024 * getrusage(RUSAGE_SELF).ru_maxrss
         return RunReport(
             found=tuple(self._found),
+            calls=tuple(one for one in self._sites.values() if one is not None),
             loops=tuple(tuple(one.until(end) for one, end in loop.steps) for loop in self._loops),
             run_seconds=0.0 if self._first is None or self._last is None else self._last.seconds - self._first.seconds,
             stop=self._stop,
@@ -206,7 +240,8 @@ class WholeProgram:
 
     def _now(self) -> _Moment:
         event = event_now() if "torch" in sys.modules and cuda_in_use() else None
-        self._last = _Moment(time.perf_counter(), event, self._compiles.count)
+        # Nor do steps count in which the host has waited for the device.
+        self._last = _Moment(time.perf_counter() - self._holding, event, self._compiles.count + self._held_on_device)
         if self._first is None:
             self._first = self._last
         return self._last
@@ -235,6 +270,29 @@ class WholeProgram:
                         path = f"{name}{IN_STEP}{self._loops[number].begun} of loop {number}"
                         self._of_steps[path] = torch.stack([kept.mean(), kept.square().mean().sqrt()]).cpu()
 
+    def _hold(self, name: str, result: object) -> object:
+        """Returns the result of a call.  Of that of the first calls, and then of ever fewer, parts are kept, where the
+        program does not look at the operations that this takes."""
+        if threading.get_ident() != self._thread:
+            return result
+        count = self._returned[name] = self._returned.get(name, 0) + 1
+        if count & (count - 1):
+            return result
+        began = time.perf_counter()
+        # What cannot be copied, as in a transform of torch.func, is left out.
+        with contextlib.suppress(Exception), torch.no_grad(), torch._C.DisableTorchFunction():
+            captures = cuda_in_use() and torch.cuda.is_current_stream_capturing()
+            is_watched = captures or torch._C._len_torch_dispatch_stack()
+            parts = () if is_watched else itertools.islice(leaves(result), MOST_PARTS)
+            for path, leaf in parts if len(self._results) < MOST_KEPT else ():
+                if type(part := _sample(leaf)) is torch.Tensor:
+                    path = f"{path}{OF_CALL}{count} of {name}"
+                    self._results[path] = part
+                    self._floats |= {path} if isinstance(leaf, float) else set()
+            self._held_on_device += cuda_in_use()
+        self._holding += time.perf_counter() - began
+        return result
+
     def _keep(self, frame: FrameType) -> None:
         """Keeps the names that a frame of the program and those that it is called from can see."""
         names: dict[str, Any] = {}
@@ -262,9 +320,9 @@ class WholeProgram:
         }
         kept |= self._of_steps
         if not any(value.is_floating_point() for value in kept.values()):
-            printed = dict(_printed())
-            return {**kept, **printed}, set(printed)
-        return kept, {path.replace(WRAPPER, "") for path in floats}
+            kept |= (printed := dict(_printed()))
+            floats = {*printed}
+        return kept | self._results, {path.replace(WRAPPER, "") for path in floats} | self._floats
 
     def _export(self, export: Any, module: Any, args: Any, kwargs: Any = None, *others: Any, **options: Any) -> Any:
         """Export the module, and keep its results for the example; without the compiler, the module in place of it."""
@@ -312,15 +370,34 @@ class WholeProgram:
             if place not in self._lines:
                 self._lines.add(place)
                 self._found |= {LoopSite(place[0], line): None for line in loops_around(one.f_code, place[1])}
+            if (one.f_code, one.f_lasti) not in self._sites:
+                self._sites[one.f_code, one.f_lasti] = _site_of(one)
         if self._is_over() and self._calls > FEWEST_CALLS:
             raise ProgramStopped
 
 
 class _Watched(ast.NodeTransformer):
-    """Puts calls into loops, by the numbers of their lines."""
+    """Puts calls into loops, by the numbers of their lines, and around calls, by their places."""
 
-    def __init__(self, numbers: dict[int, int]) -> None:
+    def __init__(self, numbers: Mapping[int, int], calls: Mapping[CallSite, str]) -> None:
         self._numbers = numbers
+        self._calls = calls
+
+    def visit_Call(self, node: ast.Call) -> Any:
+        function = ast.unparse(node.func)
+        self.generic_visit(node)
+        there = range(node.lineno, (node.end_lineno or node.lineno) + 1)
+        its = (place for one, place in self._calls.items() if one.line in there and one.function in ("", function))
+        place = next(its, None)
+        # Each is written twice, with what is in it.
+        depth = 1 + max((getattr(one, "depth", 0) for one in ast.walk(node)), default=0)
+        if place is None or depth > MOST_NESTED:
+            return node
+        held: Any = ast.parse(f"0 if {COMPILING}() else {HOLD}(0, 0)", mode="eval").body
+        held.body, held.orelse.args, held.depth = node, [ast.Constant(f"{function}() at {place}"), node], depth
+        for one in (held, held.test, held.test.func, held.orelse, held.orelse.func, held.orelse.args[0]):
+            ast.copy_location(one, node)
+        return held
 
     def visit_For(self, node: ast.For | ast.While) -> Any:
         self.generic_visit(node)
@@ -339,6 +416,42 @@ def _call(name: str, number: int, place: ast.stmt) -> ast.stmt:
     for node in ast.walk(call):
         ast.copy_location(node, place)
     return call
+
+
+def _site_of(frame: FrameType) -> CallSite | None:
+    """The call that a frame makes; None if it does something else."""
+    path, function = frame.f_code.co_filename, ""
+    # Python 3.10 does not know which of a line it is.
+    if sys.version_info >= (3, 11):
+        at = next(itertools.islice(frame.f_code.co_positions(), frame.f_lasti // 2, None))
+        function = _functions_of(path).get((at[1], at[3]), "")
+        if not function:
+            return None
+    return CallSite(path, frame.f_lineno, function)
+
+
+@functools.cache
+def _functions_of(path: str) -> Mapping[tuple[int | None, int | None], str]:
+    """The code of the functions that a file calls, by the ends of the calls."""
+    with contextlib.suppress(SyntaxError, ValueError):
+        calls = (one for one in ast.walk(ast.parse("".join(linecache.getlines(path)))) if isinstance(one, ast.Call))
+        return {(one.end_lineno, one.end_col_offset): ast.unparse(one.func) for one in calls}
+    return {}
+
+
+def _sample(leaf: object) -> torch.Tensor | None:
+    """Some elements of a dense tensor, and its mean and root mean square, or a number; None of other values."""
+    if isinstance(leaf, torch.Tensor) and (leaf.layout is not torch.strided or leaf.is_quantized or leaf.is_meta):
+        return None
+    tensor = as_tensor(leaf)
+    if tensor is None or type(tensor) not in (torch.Tensor, torch.nn.Parameter) or not tensor.numel():
+        return None
+    flat = tensor.detach().flatten()
+    part = flat[:: -(-flat.numel() // SAMPLED)]
+    if flat.is_floating_point() and len(part) < len(flat):
+        square = torch.linalg.vector_norm(flat, dtype=torch.float64) / len(flat) ** 0.5
+        part = torch.cat([part, torch.stack([flat.mean(dtype=torch.float64), square]).to(part.dtype)])
+    return plain_copy(part)
 
 
 def _own_files() -> tuple[str, ...]:

@@ -240,7 +240,7 @@ class Evidence(str, Enum):
     VARIED = "varied"
     """Those of varied calls."""
     RUN = "run"
-    """Those of the whole run: the tensors, arrays and numbers that its names hold at its end."""
+    """Those of the whole run: the tensors, arrays and numbers that its names hold at its end, and what calls return."""
     EAGER = "eager"
     """The same, with those without the compiler: those of the program as it is differ."""
 

@@ -4,6 +4,7 @@ A command is a public method of an object that the worker serves: the parent nam
 …)``), and its arguments and its result are pickled: they hold nothing of torch, which the parent does not import."""
 
 import ast
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from enum import Enum
 from pathlib import Path
@@ -64,13 +65,24 @@ class LoopSite:
 
 
 @dataclass(frozen=True)
+class CallSite:
+    """A call of the program, by its file, its line there and the code of its function, which is empty for any."""
+
+    path: str
+    line: int
+    function: str
+
+
+@dataclass(frozen=True)
 class RunRequest:
     """A run of the whole program.  Without ``loops``, those around its compiled calls are looked for; else their steps
-    are timed.  It is stopped after ``seconds`` from the first step, without those of compiling, or where ``stop`` says:
-    the number of a loop, and its iterations until then.  ``graphs_only`` asks for graphs that Inductor
-    does not compile, and for the values of each step."""
+    are timed.  Of what ``calls`` return, each with its place for people, parts are kept.  It is stopped after
+    ``seconds`` from the first step, without those of compiling, or where ``stop`` says: the number of a loop, and its
+    iterations until then.  ``graphs_only`` asks for graphs that Inductor does not compile, and for the values of each
+    step."""
 
     loops: tuple[LoopSite, ...] = ()
+    calls: Mapping[CallSite, str] = field(default_factory=dict)
     seconds: float = 3600.0
     stop: tuple[int, int] | None = None
     eager: bool = False
@@ -89,11 +101,12 @@ class BlockTime:
 
 @dataclass(frozen=True)
 class RunReport:
-    """A run of the whole program.  ``found`` are the loops around compiled calls, the outermost first, where they were
-    looked for; ``loops`` has the iterations of each that is timed; ``run_seconds`` is the time from the first step to
-    the last.  ``stop`` is where the program was stopped, None where it was not; ``cuda`` says that it uses a GPU;
-    ``blocks`` and ``inner`` modules are those of each module that it compiles; ``screens``: without Inductor;
-    ``weights_change``: between calls of what is compiled, tensors that it reaches get other values."""
+    """A run of the whole program.  ``found`` are the loops around compiled calls, the outermost first, and ``calls``
+    those calls and the ones that lead to them, where they were looked for; ``loops`` has the iterations of each that is
+    timed; ``run_seconds`` is the time from the first step to the last.  ``stop`` is where the program was stopped, None
+    where it was not; ``cuda`` says that it uses a GPU; ``blocks`` and ``inner`` modules are those of each module that
+    it compiles; ``screens``: without Inductor; ``weights_change``: between calls of what is compiled, tensors that it
+    reaches get other values."""
 
     found: tuple[LoopSite, ...]
     loops: tuple[tuple[BlockTime, ...], ...]
@@ -108,10 +121,13 @@ class RunReport:
     """The files of the user's own modules that were loaded."""
     screens: bool = False
     weights_change: bool = False
+    calls: tuple[CallSite, ...] = ()
 
 
 IN_STEP = " in step "
 """A part of the paths of values that a loop holds while it runs, which it does not where it is compiled."""
+OF_CALL = " of call "
+"""A part of the paths of what calls return: ``output of call 4 of model() at train.py:12``."""
 FLOAT = "float"
 """The dtype of Python's floats."""
 

@@ -5,6 +5,7 @@ import statistics
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.function_values import observations_of
@@ -18,7 +19,17 @@ from breakscan.prove.original import explained
 from breakscan.prove.process import LOOKS, WorkerProcess
 from breakscan.prove.program_run import WholeProgram
 from breakscan.prove.proof import RunFigures, Texts
-from breakscan.prove.protocol import FLOAT, IN_STEP, BlockTime, Description, LoopSite, RunReport, RunRequest
+from breakscan.prove.protocol import (
+    FLOAT,
+    IN_STEP,
+    OF_CALL,
+    BlockTime,
+    CallSite,
+    Description,
+    LoopSite,
+    RunReport,
+    RunRequest,
+)
 from breakscan.prove.worker import Candidate, Crash, OutOfTime, Worker, WorkerError, Workers
 from breakscan.source.paths import display_path
 
@@ -39,6 +50,7 @@ WARMING = 2
 """Steps that are left out after compiling, if there are enough others: the first ones fill caches."""
 ENOUGH = 8
 MOST_ROUNDS = 64
+Site = TypeVar("Site", LoopSite, CallSite)
 VALUES = "values.pt"
 """The file of the values that a run ended with, in the folder of its process."""
 
@@ -120,11 +132,12 @@ def ratio_of(before: Run, after: Run, loop: int | None) -> Ratio | None:
 
 class Runs:
     """Runs the program with the texts of its files replaced.  ``loops`` are those of the program as it is, whose steps
-    are timed, and ``originals`` the texts of its files."""
+    are timed, ``calls`` those of which results are kept, and ``originals`` the texts of its files."""
 
     def __init__(self, workers: Workers) -> None:
         self.workers = workers
         self.loops: tuple[LoopSite, ...] = ()
+        self.calls: tuple[CallSite, ...] = ()
         self.originals: Texts = {}
 
     def run(
@@ -143,16 +156,20 @@ class Runs:
         Raises WorkerError where it fails, if not ``fails``, takes longer than ``longest`` seconds, or did not load a
         text, and OutOfTime where the time of all is up."""
         back = {path: SourceMap.of_change(text, self.originals[path]) for path, text in texts.items()}
-        loops = tuple(
-            replace(one, line=back[one.path].before(one.line)) if one.path in back else one for one in self.loops
-        )
-        # Loops are watched in a new text, also where nothing else changes.
-        watched = {one.path: self.originals[one.path] for one in self.loops} | dict(texts)
+
+        def now(site: Site) -> Site:
+            return replace(site, line=back[site.path].before(site.line)) if site.path in back else site
+
+        loops = tuple(map(now, self.loops))
+        calls = {now(one): f"{display_path(one.path, os.getcwd())}:{one.line}" for one in self.calls}
+        # They are watched in a new text, also where nothing else changes.
+        paths = {one.path for one in loops} | {one.path for one in calls}
+        watched = {path: self.originals[path] for path in paths} | dict(texts)
         candidate = Candidate("", texts={path: (self.originals[path], text) for path, text in watched.items()})
         began = time.monotonic()
         cache = cache_of.worker if cache_of else None
         try:
-            with self.workers.start(candidate, cache, whole=replace(request, loops=loops)) as worker:
+            with self.workers.start(candidate, cache, whole=replace(request, loops=loops, calls=calls)) as worker:
                 worker.until = min(worker.until, began + longest)
                 about = worker.ask(WorkerProcess.describe)
                 if about.error and not fails:
@@ -180,22 +197,39 @@ class Runs:
 
 
 class EndValues:
-    """Compares the values that a run ends with, with those of the program as it is. ``noise`` holds how far those of
-    runs of the program as it is are apart, compiled and eager."""
+    """Compares the values that a run ends with, and what its calls return, with those of the program as it is.
+    ``noise`` holds how far those of runs of the program as it is are apart, compiled and eager; ``trains`` says that it
+    runs backward passes, of which the gradients and weights show the results."""
 
-    def __init__(self, noise: Sequence[Mapping[str, float]], dtypes: Mapping[str, str]) -> None:
+    def __init__(self, noise: Sequence[Mapping[str, float]], dtypes: Mapping[str, str], trains: bool = False) -> None:
         self.noise = noise
+        self._trains = trains
+        self._of_calls: dict[str, float] = {}
+        """The noise of what each call returns."""
+        for one in noise:
+            for path in filter(_call_of, one):
+                self._of_calls[_call_of(path)] = max(self._of_calls.get(_call_of(path), 0.0), one[path])
         self._dtypes = {path: dtype for path, dtype in dtypes.items() if dtype != FLOAT or self._of(path) <= STEADY}
         self._floats = [path for path, dtype in self._dtypes.items() if dtype in TOLERATED]
-        self.is_possible = bool(self._floats) and statistics.median(map(self._of, self._floats)) < RANDOM
+        self._results = [path for path in self._dtypes if _call_of(path)]
+        named = [path for path in self._floats if not _call_of(path)]
+        compared = (named, () if trains and named else self._results)
+        self.is_possible = bool(self._floats) and all(
+            statistics.median(map(self._of, paths)) < RANDOM for paths in compared if paths
+        )
         """False where there is nothing to compare, or where values depend on the random numbers of compiled code."""
+
+    def compares(self, distances: Mapping[str, float]) -> bool:
+        """Return whether the values of a run show what its compiled code computes: weights alone do not."""
+        is_there = self._trains or not self._results or any(path in distances for path in self._results)
+        return self.is_possible and is_there
 
     def difference(self, distances: Mapping[str, float], room: float = ROOM) -> str | None:
         """The path of the value that differs most, with how far it does, or how few values are there; None if they are
         equal, or cannot be compared.  ``room`` is the number of tolerances that they may be apart."""
         if not self.is_possible:
             return None
-        kept = [path for path in self._floats if IN_STEP not in path]
+        kept = [path for path in self._floats if IN_STEP not in path and not _call_of(path)]
         there = sum(path in distances for path in kept)
         if there < FEWEST * len(kept):
             return f"{there} of {len(kept)} values are there at the end of the run"
@@ -207,4 +241,9 @@ class EndValues:
         return None if is_equal else f"{at} differs by {distances[at]:.2g} (allowed {allowed[at]:.2g})"
 
     def _of(self, path: str) -> float:
-        return max((one.get(path, 0.0) for one in self.noise), default=0.0)
+        return self._of_calls.get(_call_of(path), max((one.get(path, 0.0) for one in self.noise), default=0.0))
+
+
+def _call_of(path: str) -> str:
+    """The call whose result has a part of this path: ``model() at train.py:12``; empty for other values."""
+    return path.partition(OF_CALL)[2].partition(" of ")[2]

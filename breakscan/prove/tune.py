@@ -212,6 +212,8 @@ class _Tune:
         files = self.look.report.files
         self.runs.originals = self.texts = {path: text for path in files if (text := text_of(path)) is not None}
         self.runs.loops = tuple(one for one in self.look.report.found if one.path in self.texts)
+        self.runs.calls = tuple(one for one in self.look.report.calls if one.path in self.texts)
+        self.trains = self.look.report.backward
         self.base = self.plain = self.look
         self.best = self.chosen = _Made(self.base)
         self._keep(0.0)
@@ -242,7 +244,7 @@ class _Tune:
         self.eager = self._run({}, self.eager_request, keep=True, fails=True)
         self.eager_request = RunRequest(stop=self.eager.report.stop, eager=True)
         noise = self._run({}, self.eager_request, self.eager, fails=True).distances
-        self.comparison = EndValues([noise], self.eager.dtypes)
+        self.comparison = EndValues([noise], self.eager.dtypes, self.trains)
         best = None if self.eager.about.error == error else self.best
         useless: set[str] = set()
         while best is not None:
@@ -300,7 +302,7 @@ class _Tune:
         self.say("running it without the compiler")
         compares = any(one.name == EXACT for problem in self.look.explanation.problems for one in problem.remedies)
         self.eager = self._run({}, replace(self.request, eager=True), self.base, keep=compares)
-        self.comparison = EndValues([self.eager.distances], self.base.dtypes)
+        self.comparison = EndValues([self.eager.distances], self.base.dtypes, self.trains)
         self._keep(FOR_PROOF * self._left(0.0))
         if any(self.best.problems):
             self.plain_request = replace(self.request, graphs_only=True)
@@ -310,7 +312,7 @@ class _Tune:
             noise = self._run({}, self.plain_request, self.plain).distances
             # A counter that eager counts in another way says nothing of what a change computes.
             counts = {at: far for at, far in self.eager.distances.items() if self.base.dtypes[at] not in TOLERATED}
-            self.plain_values = EndValues([noise, counts], self.plain.dtypes)
+            self.plain_values = EndValues([noise, counts], self.plain.dtypes, self.trains)
 
     def _keep(self, seconds: float) -> None:
         """Keeps seconds of the time for later: until then, processes are ended when the others are over."""
@@ -452,7 +454,7 @@ class _Tune:
         )
         if made is not None and (is_same or is_tensor_math) and not self.look.report.cuda:
             unsure = self.plain_values.difference(made.run.distances, SAME if is_same else ROOM)
-            screened = is_same and unsure is None and self.plain_values.is_possible
+            screened = is_same and unsure is None and self.plain_values.compares(made.run.distances)
             made = replace(made, unsure=unsure, screened=screened)
         if made is not None and best is not None and not self._has_fewer(made, best):
             reason = NOTHING_COMPILED if self._compiles_nothing(made) else "no fewer problems"
@@ -706,7 +708,7 @@ class _Tune:
             self.barred += made.edits
             differs = TrialVerdict.DIFFERS if proof.outputs_equal is False else TrialVerdict.FAILS
             return TrialVerdict.NO_GAIN if proof.outputs_equal else differs, proof.reasons[0]
-        is_compared = made.screened or self.comparison.is_possible
+        is_compared = made.screened or self.comparison.compares(made.run.distances)
         unsure = made.unsure if is_compared else "its results could not be compared"
         if not unsure or (proof is not None and proof.outputs_equal):
             return None
@@ -821,7 +823,7 @@ class _Tune:
             compared += [Evidence.CALLS] if proof.outputs_equal else []
             compared += [Evidence.VARIED] if proof.outputs_equal and is_varied and not proof.varied else []
         compared += [Evidence.EAGER] if made.exact else []
-        if made.unsure is None and self.comparison.is_possible:
+        if made.unsure is None and self.comparison.compares(made.run.distances):
             compared.append(Evidence.RUN)
         elif made.unsure is None and made.screened:
             self.notes.append("the values at the end were compared in runs in which Inductor compiles nothing")

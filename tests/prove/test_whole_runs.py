@@ -352,11 +352,11 @@ def careless(graph):
             node.target = torch.ops.aten.cos.default
 
 config.post_grad_custom_post_pass = careless
-scale, kept = torch.nn.Parameter(torch.ones(())), 0.0
+scale = torch.nn.Parameter(torch.ones(()))
 fast = torch.compile(lambda x: (scale * x).sin())
 with torch.no_grad():
     for _ in range(12):
-        kept += fast(torch.rand(8))
+        fast(torch.rand(8))
         scale += 0.1
 """
 
@@ -365,8 +365,8 @@ with torch.no_grad():
 def test_modes_that_compute_something_else_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     tried = tuned(tmp_path, SIGNS, seconds=150.0).tried
-    wrong = {'torch.compile(..., mode="max-autotune-no-cudagraphs")', "freezing = True"}
-    assert wrong <= {name for one in tried if one.verdict is TrialVerdict.DIFFERS for name in one.names}
+    [reason] = [one.reason for one in tried if one.verdict is TrialVerdict.DIFFERS and "mode=" in one.names[0]]
+    assert "of fast() at train.py:14" in str(reason)
 
 
 LAYERS = """\
@@ -390,13 +390,34 @@ def test_a_loop_that_is_watched_can_be_compiled(runs: Runs, tmp_path: Path) -> N
     (tmp_path / "train.py").write_text(LAYERS)
     path = str(tmp_path / "train.py")
     runs.originals = {path: LAYERS}
-    runs.loops = runs.run({}, RunRequest(), 300).report.found
+    looked = runs.run({}, RunRequest(), 300).report
+    runs.loops, runs.calls = looked.found, looked.calls
+    request = RunRequest(stop=(0, 3))
+    base = runs.run({}, request, 300, keep=True)
     head, layer, tower = LAYERS.partition('@torch.compile(backend="eager")\n')
     text = head + tower.replace("def tower", f"{layer}def tower")
-    changed = runs.run({path: text}, RunRequest(stop=(0, 3)), 300)
+    changed = runs.run({path: text}, request, 300, known=base)
     assert changed.report.stop == (0, 3)
     assert [len(steps) for steps in changed.report.loops] == [3, 0]
     assert (changed.figures(0).breaks, changed.figures(0).graphs) == (0, 1)
+    # No name holds what is returned, and within compiled code nothing is looked at.
+    values = EndValues([dict.fromkeys(base.dtypes, 0.0)], base.dtypes)
+    assert values.difference(changed.distances) is None
+    assert values.compares(changed.distances)
+    assert not values.compares({path: 0.0 for path in changed.distances if "tower" not in path})
+    wrong = runs.run({path: text.replace("sin", "cos")}, request, 300, known=base)
+    assert " of tower() at train.py:13 differs" in (values.difference(wrong.distances) or "")
+
+
+def test_weights_alone_show_nothing_of_what_calls_return() -> None:
+    weights, result = {"net.weight": 0.0}, "output of call 2 of net() at train.py:9"
+    dtypes = dict.fromkeys([*weights, result], "torch.float32")
+    known, random = weights | {result: 1e-7}, weights | {result: 0.7}
+    assert EndValues([known], dtypes).compares(known)
+    assert not EndValues([known], dtypes).compares(weights)
+    assert not EndValues([random], dtypes).compares(random)
+    # Their gradients do.
+    assert EndValues([random], dtypes, trains=True).compares(weights)
 
 
 def test_a_process_that_crashes_is_started_once_more(runs: Runs, tmp_path: Path) -> None:
