@@ -174,6 +174,11 @@ def _beside(before: RunFigures, after: RunFigures, ratio: Ratio | None) -> RunFi
     return after if ratio is None or seconds is None else replace(after, step_seconds=seconds / ratio.median)
 
 
+def _is_eager(one: _Made) -> bool:
+    """Return True for the program that is meant to compile nothing, which no other change is made to."""
+    return any(change.name == NOT_COMPILED for change in one.changes)
+
+
 class _Tune:
     def __init__(self, workers: Workers, question: TuneQuestion, say: Say) -> None:
         self.workers = workers
@@ -190,6 +195,8 @@ class _Tune:
         """Those with problems."""
         self.notes: list[str | Observation] = []
         self.eager: Run | None = None
+        self.spare: tuple[_Made, Best] | None = None
+        """The program that compiles nothing, where it was proved before the others were tried."""
         self.loop: int | None = None
         self.result: Best | None = None
         self.number = 0
@@ -223,11 +230,14 @@ class _Tune:
                 self._repair(error)
             else:
                 self._baseline()
+                self._spare_eager()
                 self._solve()
                 self._speed_up()
         except KeyboardInterrupt:
             interrupted = True
-            if self.result is None and len(self.best):
+            if self.result is None and self.spare is not None:
+                self.chosen, self.result = self.spare
+            elif self.result is None and len(self.best):
                 self.chosen, self.result = self.best, self._result(self.best)
         except OutOfTime:
             # Only the program as it is was running.
@@ -300,8 +310,7 @@ class _Tune:
         self.loop = step_loop(self.base.report.loops)
         self.best = self.chosen = _Made(self.base)
         self.say("running it without the compiler")
-        compares = any(one.name == EXACT for problem in self.look.explanation.problems for one in problem.remedies)
-        self.eager = self._run({}, replace(self.request, eager=True), self.base, keep=compares)
+        self.eager = self._run({}, replace(self.request, eager=True), self.base, keep=True)
         self.comparison = EndValues([self.eager.distances], self.base.dtypes, self.trains)
         self._keep(FOR_PROOF * self._left(0.0))
         if any(self.best.problems):
@@ -473,23 +482,40 @@ class _Tune:
             if change.name != NOT_COMPILED and change.name not in self.chosen.names:
                 plan = self._plan(self.best.edits, (*self.best.changes, change))
                 _ = plan is not None and self._try(plan, (change.name,))
-        # Its edits are those of the program as it is, whatever the best one compiles.
-        eager = next(iter(self._changes(_Made(self.base), FASTER[-1:])), None)
         # It is weighed again where what it was compared with is refused.
         for _ in range(2):
             best = self.best
-            self._try_eager(eager)
+            self._try_eager()
             tried = self.best
+            if self.spare is not None and tried is self.spare[0]:
+                self.chosen, self.result = self.spare
+                return
             if tried is self.chosen or self._proves():
                 return
             self.best = self.chosen if tried is best else best
 
-    def _try_eager(self, change: ProgramChange | None) -> None:
+    def _spare_eager(self) -> None:
+        """Proves the program that compiles nothing first, where it is clearly faster than that as it is: it takes less
+        time than any other.  Those are then looked for as if it were not there."""
+        known = ratio_of(self.base, self.eager, self.loop) if self.eager is not None else None
+        if known is not None and known.median >= FOR_EAGER:
+            self._try_eager()
+            if self.best is not self.chosen and self._proves() and self.result is not None:
+                self.spare, self.result = (self.best, self.result), None
+            self.best = self.chosen = _Made(self.base)
+            self._keep(FOR_PROOF * self._left(0.0))
+
+    def _try_eager(self) -> None:
         """Compiles nothing, if that is clearly faster than the best program.  No other change may do so."""
+        # Its edits are those of the program as it is, whatever the best one compiles.
+        change = next(iter(self._changes(_Made(self.base), FASTER[-1:])), None)
         if change is None or self.eager is None or self.question.goal is not Goal.STEP:
             return
-        speed = self._speed(self.eager, ratio_of(self.base, self.eager, self.loop)) / self.best.ratio
-        if speed >= FOR_EAGER and (plan := self._plan((), (change,))) is not None:
+        speed = self._speed(self.eager, ratio_of(self.base, self.eager, self.loop))
+        speed = (speed if self.spare is None else self.spare[0].ratio) / self.best.ratio
+        if speed >= FOR_EAGER and self.spare is not None:
+            self.best = self.spare[0]
+        elif speed >= FOR_EAGER and (plan := self._plan((), (change,))) is not None:
             self._try(plan, (change.name,))
         elif speed < FOR_EAGER:
             said = f"eager is {1 / speed:.2f}× slower" if speed < 1 / CLEARLY else "eager is not clearly faster"
@@ -566,7 +592,9 @@ class _Tune:
 
     def _timed(self, plan: _Made, names: tuple[str, ...]) -> _Made | None:
         """Runs a program as it would run, and times its steps."""
-        made = self._ran(plan, names, 0.0, self.request, self.base, partial(self.comparison.difference, room=FAR))
+        # What compiles nothing has to compute what the program as it is computes without the compiler.
+        known = self.eager if _is_eager(plan) and self.eager is not None else self.base
+        made = self._ran(plan, names, 0.0, self.request, known, partial(self.comparison.difference, room=FAR))
         if made is None:
             return None
         steps, unsure = ratio_of(self.base, made.run, self.loop), self.comparison.difference(made.run.distances)
@@ -661,8 +689,7 @@ class _Tune:
         return (one.steps.low, one.steps.high) if one.steps.low < one.steps.high else (0.0, math.inf)
 
     def _compiles_nothing(self, one: _Made) -> bool:
-        is_meant = any(change.name == NOT_COMPILED for change in one.changes)
-        return not is_meant and not one.run.figures(None).graphs
+        return not _is_eager(one) and not one.run.figures(None).graphs
 
     def _no_gain(self, made: _Made) -> str:
         speed = made.ratio / self.best.ratio
@@ -681,7 +708,9 @@ class _Tune:
         """Proves the best program, and times it in turns with that as it is; else the last that was proved is best."""
         made = self.best
         self.say("proving", made.names, counts=False)
-        proof, is_varied = self._proof()
+        # It runs the code by which calls are judged: there is nothing else to prove if whole runs could be compared.
+        is_compared = made.unsure is None and self.comparison.compares(made.run.distances)
+        proof, is_varied = (None, False) if _is_eager(made) and is_compared else self._proof()
         refusal = self._refusal(made, proof)
         self._keep(0.0)
         turns = None if refusal else self._in_turns(made)

@@ -369,6 +369,35 @@ def test_modes_that_compute_something_else_are_refused(tmp_path: Path, monkeypat
     assert "of fast() at train.py:14" in str(reason)
 
 
+SLEEPY = """\
+import time
+import torch
+
+def backend(graph, inputs):
+    return lambda *given: (time.sleep(0.003), graph(*given))[1]
+
+@torch.compile(backend=backend)
+def f(x):
+    return x.sin() if x.sum() > 0 else x.cos()
+
+for step in range(30):
+    f(torch.ones(4))
+"""
+
+
+@pytest.mark.slow
+def test_nothing_compiled_is_proved_before_others_are_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("breakscan.prove.tune._Tune._solve", interrupted)
+    best = tuned(tmp_path, SLEEPY, seconds=200.0).best
+    assert best is not None
+    assert ([one.names for one in best.changes], best.held_back) == ([(NOT_COMPILED,)], ())
+    assert "-@torch.compile(backend=backend)" in best.patch
+
+
 LAYERS = """\
 import torch
 
