@@ -98,7 +98,8 @@ def unrun(kind: UnseenKind, path: str, text: str, other: str, changed: Set[int],
 
 def _parts(tree: ast.AST) -> Iterator[ast.expr]:
     """The expressions that need not run where their statement does."""
-    for node in ast.walk(tree):
+    options = _options_of_compile(tree)
+    for node in (one for one in ast.walk(tree) if one not in options):
         if isinstance(node, ast.Lambda):
             yield node.body
         elif isinstance(node, ast.IfExp):
@@ -181,7 +182,8 @@ def _lines(statement: ast.stmt) -> tuple[int, int, int]:
 def replaced_tests(before: str, after: str, lines: SourceMap) -> list[ast.expr]:
     """Returns the tested expressions of the old text of which a line has changed, and those of functions in which code
     has moved, in source order. ``lines`` says where the lines of the new text come from. Raises SyntaxError. A test of
-    whether code is being compiled is not among them: the compiler decides its outcome."""
+    whether code is being compiled is not among them: the compiler decides its outcome; nor is one that only decides how
+    something is compiled."""
     old, new = before.split("\n"), after.split("\n")
     tree = ast.parse(before)
     places = {origin + 1: at + 1 for at, origin in enumerate(lines.origins) if old[origin].strip() == new[at].strip()}
@@ -202,9 +204,17 @@ def replaced_tests(before: str, after: str, lines: SourceMap) -> list[ast.expr]:
         across = (line for line, at in places.items() if old[line - 1].strip() and (line < test.lineno) != (at < place))
         return bool(here[0]) and any(line != test.lineno and functions(line) == here for line in across)
 
-    nodes = [one.node for one in tested_expressions(tree)]
+    options = _options_of_compile(tree)
+    nodes = [one.node for one in tested_expressions(tree) if one.node not in options]
     found = [node for node in nodes if not asks_for_compiling(node) and is_replaced(node)]
     return sorted(found, key=lambda node: (node.lineno, node.col_offset))
+
+
+def _options_of_compile(tree: ast.AST) -> set[ast.AST]:
+    """The nodes of the options of ``torch.compile``, with which a program computes the same."""
+    calls = (one for one in ast.walk(tree) if isinstance(one, ast.Call) and ast.unparse(one.func).endswith("compile"))
+    options = (one for call in calls for one in call.keywords if one.arg in ("mode", "dynamic", "fullgraph", "disable"))
+    return {node for one in options for node in ast.walk(one)}
 
 
 def statement_around(text: str, test: ast.expr) -> range:

@@ -12,6 +12,7 @@ import gc
 import hashlib
 import io
 import itertools
+import linecache
 import logging
 import operator
 import sys
@@ -147,7 +148,8 @@ class ObjectWalk:
             return [*inside, *([(f"{path}.parent", thing.parent)] if thing.propagate else [])]
         if hasattr(thing, "cache_info") and hasattr(thing, "__wrapped__"):
             # What a cache holds cannot be put back, but how much it holds can be compared.
-            self.plains[f"{path}{CACHE_INFO}"] = thing.cache_info()[2:]
+            if _asks_caches():
+                self.plains[f"{path}{CACHE_INFO}"] = thing.cache_info()[2:]
             if not thing.cache_info().currsize:
                 self._keep(lambda: thing.cache_info().currsize, lambda _: thing.cache_clear(), operator.eq)
             return [(path, thing.__wrapped__)]
@@ -391,6 +393,12 @@ def is_own(module: str | None, *others: str) -> bool:
         return True
     file = getattr(sys.modules.get(module or ""), "__file__", None) or ""
     return _is_users(module) and not _INSTALLED.intersection(Path(file).parts)
+
+
+def _asks_caches() -> bool:
+    """Return True if the program's own code asks a cache of a function how much it holds."""
+    files = [getattr(module, "__file__", None) or "" for name, module in [*sys.modules.items()] if is_own(name)]
+    return any("cache_info" in line for file in files for line in linecache.getlines(file))
 
 
 def _is_walked(thing: object) -> bool:

@@ -366,7 +366,7 @@ class _Tune:
     def _with_fewer_problems(self, useless: set[str]) -> list[_Made]:
         """The programs with fewer problems, those with the fewest first.  Runs in which Inductor compiles nothing take
         seconds.  Each change is tried on top of the best so far, and then those of its own problems."""
-        best = over = _Made(self.plain)
+        best = over = was = _Made(self.plain)
         found, refused = list[_Made](), frozenset(useless)
         helpful: dict[str, ProgramChange] = {}
         while any(over.problems):
@@ -404,7 +404,8 @@ class _Tune:
                 names = tuple(one for one in made.names if one not in was.names)
                 self._add(names, made.kind, TrialVerdict.NO_GAIN, "another change leaves fewer problems")
         # Others may have made a change needless: a patch that is read has to be short.
-        for name in best.names[:-1]:
+        new = [name for name in best.names if name not in was.names]
+        for name in best.names if len(new) > 1 else [name for name in best.names if name in was.names]:
             others = [one for one in best.changes if one.name != name]
             made = self._screened(None, [one for one in best.edits if one.label != name], others)
             if made is not None and self._order(made) <= self._order(best):

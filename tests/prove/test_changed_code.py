@@ -26,6 +26,8 @@ def f(x, flag):
 
 def g(x):
     return x or 3
+
+f = torch.compile(f, mode="default" if fast else None, backend="eager" if slow else "inductor")
 """
 
 
@@ -43,6 +45,8 @@ def test_changed_lines_around_a_call_are_those_of_scopes_that_run() -> None:
         ("    if z > 5: z = 1 if flag else 2\n", "", ["z > 5", "flag"]),
         ("    if is_compiling():\n        z = 4\n", "    z = 4\n", []),
         ("return x or 3", "return x", ["x"]),
+        # What decides how something is compiled.
+        ("f = torch.compile(f, mode=", "f = torch.compile(f, dynamic=True, mode=", ["slow"]),
         # Code moves across a test of its function.
         ("    z = y * 3\n    if z", "    if z", []),
         (

@@ -19,7 +19,7 @@ import pytest
 
 from breakscan.prove.call_result import CallResult, projections, result_of
 from breakscan.prove.equal import FORMER, Expected
-from breakscan.prove.state import StateSnapshot, digests
+from breakscan.prove.state import CACHE_INFO, StateSnapshot, digests
 from breakscan.prove.torch_state import rng_state, set_rng_state
 
 torch = pytest.importorskip("torch")
@@ -221,6 +221,15 @@ def test_slots_namespaces_functions_hooks_and_caches_are_put_back() -> None:
     snapshot.restore()
     assert (module.meter.n, module.names.n, seen, vars(Hooked.forward)) == (0, 0, [], {})
     assert (len(module._forward_hooks), cached.cache_info().currsize) == (0, 0)
+
+
+def test_how_much_a_cache_holds_is_state_where_the_program_asks_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def asked() -> list[str]:
+        return [path for path in StateSnapshot({"f": cached}).plains if path.endswith(CACHE_INFO)]
+
+    assert asked() == ["f.cache_info()"]
+    monkeypatch.setattr("linecache.getlines", lambda _: ["cached(2)"])
+    assert asked() == []
 
 
 GENERATORS: dict[str, tuple[object, str]] = {
