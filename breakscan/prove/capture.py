@@ -496,12 +496,19 @@ def place_of(original: Any, frames: Sequence[UserFrame]) -> tuple[str, str] | No
     if owner is None:
         name = getattr(subject, "__qualname__", "<>")
         return None if "<" in name else (subject.__module__, name)
-    suffix = "" if module is not None else f".{subject.__name__}"
+    suffix = "" if module is not None and _is_called(subject) else f".{subject.__name__}"
     names = (one["__name__"] for *_, one in frames)
     held = ((its, name, value) for its in names for name, value in vars(sys.modules[its]).items())
     return next(((its, f"{name}{suffix}") for its, name, value in held if value is owner), None)
 
 
+def _is_called(subject: Any) -> bool:
+    """True for a module, and for a method that runs where it is called."""
+    calling = ("forward", "__call__", "_call_impl", "_wrapped_call_impl")
+    return getattr(subject, "__name__", "forward") in calling
+
+
 def _name(original: Any) -> str:
-    subject = module_of(original) or subject_of(original)
+    subject = subject_of(original)
+    subject = module_of(original) or subject if _is_called(subject) else subject
     return str(getattr(subject, "__qualname__", type(subject).__qualname__))

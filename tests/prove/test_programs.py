@@ -179,6 +179,36 @@ def test_a_change_may_compile_a_part_of_what_the_program_compiles(verified: Any)
     assert any(reason.startswith("eager, output") for reason in proof["reasons"]), proof["reasons"]
 
 
+STEPPED = """\
+import torch
+
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        return x.sin()
+
+    def step(self, pair):
+        x, y = pair
+        return (self(x) - y).square().mean()
+
+
+net = Net()
+step = torch.compile(net.step, backend="aot_eager")
+for _ in range(4):
+    loss = step((torch.rand(3), torch.rand(3)))
+"""
+
+
+@pytest.mark.slow
+def test_a_change_may_compile_the_module_in_place_of_its_method(verified: Any) -> None:
+    module = STEPPED.replace('torch.compile(net.step, backend="aot_eager")', "net.step")
+    module = module.replace("net = Net()\n", 'net = Net()\nnet.compile(backend="aot_eager")\n')
+    (proof,) = verified(STEPPED, becomes=module)["proofs"]
+    assert (proof["reasons"], proof["outputs_equal"]) == ([], True)
+    (proof,) = verified(STEPPED, becomes=module.replace(".mean()", ".mean() + 0.01"))["proofs"]
+    assert any(reason.startswith("eager, output") for reason in proof["reasons"]), proof["reasons"]
+
+
 @pytest.mark.slow
 def test_parameters_without_a_shape_are_left_to_the_later_calls(verified: Any) -> None:
     told = verified(LAZY, status=0)
