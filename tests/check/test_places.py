@@ -46,6 +46,12 @@ def test_place(check, body: str, place: Place) -> None:
     assert findings[0].severity is (Severity.ERROR if eager else Severity.WARNING)
 
 
+def test_a_method_that_calls_itself_in_a_loop_is_first_called_elsewhere(check) -> None:
+    body = "if one_by_one:\n    for part in x.split(1):\n        self.forward(part)\nx = x * x.sum().item()"
+    [finding] = check(forward(body).replace("(self, x)", "(self, x, one_by_one=False)")).findings
+    assert (finding.verdict, finding.place) == (Verdict.SPLITS, Place.PLAIN)
+
+
 def test_a_call_in_a_loop_gives_the_callers_frame_up(check) -> None:
     [finding] = check("""
         class Block(nn.Module):

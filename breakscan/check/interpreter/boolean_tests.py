@@ -331,6 +331,9 @@ def _membership(frame: Frame, node: ast.Compare, left: av.Value, right: av.Value
     if is_late and not (isinstance(right, av.Container) and right.mapping):
         frame.emit(EventKind.BRANCH, node, form="in", operand=left, sure=left.sure)
         return av.CONSTANT
+    is_either = isinstance(right, av.Tensor) and getattr(right.optional, "kind", None) is ConditionKind.TENSOR
+    if is_either and not isinstance(av.literal_of(left), int | float):
+        return av.CONSTANT  # of a tensor or a mapping, the mapping is asked
     subject = right if isinstance(right, av.Tensor) else left
     compared = isinstance(right, av.Tensor) or (isinstance(right, av.Container) and not right.keys)
     if isinstance(subject, av.Tensor) and subject.array:

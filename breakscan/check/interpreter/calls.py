@@ -171,8 +171,11 @@ def apply(frame: Frame, node: ast.Call, callee: av.Value, arguments: av.Argument
     if isinstance(callee, av.Namespace) and callee.name:
         if callee.bound is None:
             return _named(frame, node, callee.name, arguments)
-        if isinstance(callee.bound, av.Tensor):
-            return tensor_method(frame, node, callee.bound, callee.name.rsplit(".", 1)[-1], arguments)
+        if isinstance(bound := callee.bound, av.Tensor):
+            name = callee.name.rsplit(".", 1)[-1]
+            doubted = bound.sure is av.Sure.POSSIBLE and name in DISTINCTIVE_METHODS  # as of an unknown value
+            bound = replace(bound, sure=av.Sure.LIKELY) if doubted else bound
+            return tensor_method(frame, node, bound, name, arguments)
         return _method(frame, node, callee.bound, callee.name, arguments)
     frame.program.pass_callables(frame, node, arguments.values())
     return _of_parameter(frame, node, arguments) if isinstance(callee, av.Unknown) else av.UNKNOWN

@@ -115,6 +115,8 @@ class Frame:
         self.conditions: list[Condition] = []
         self.tests: list[tuple[ast.expr, bool]] = []
         """The tests that enclose the current statement, each with its outcome."""
+        self.nones: tuple[Mapping[str, bool], ...] = ()
+        """Which of its arguments are None, for each call, where all are in sight."""
         self.outcomes: Mapping[str, bool] = {}
         """Outcomes of tests of attributes of its object on the way here, see :class:`.CallPath`."""
         self.caller_test: Condition | None = None
@@ -270,13 +272,15 @@ class Frame:
         """The facts at a node that calls a function."""
         called = node.func if isinstance(node, ast.Call) else None
         is_own = isinstance(called, ast.Attribute) and called.attr == info.name and is_name(called.value, self.receiver)
+        names_of_file = self.index.assigned - self.parameters
+        flags = (c for c in self.conditions if c.kind is ConditionKind.FLAG and c.subject in names_of_file)
         if not is_own:
-            return CallPath()
+            return CallPath(conditions=tuple(flags))
         names = [{part.id for part in walk(test) if isinstance(part, ast.Name)} for test, _ in self.tests]
         tests = [has_outcome(*test) for test, used in zip(self.tests, names, strict=True) if used == {self.receiver}]
         start = f"{self.receiver}."
-        conditions = tuple(c for c in self.conditions if c.kind is ConditionKind.TEST and c.subject.startswith(start))
-        return CallPath(self.outcomes, conditions, tests[-1] if tests else self.caller_test)
+        own = (c for c in self.conditions if c.kind is ConditionKind.TEST and c.subject.startswith(start))
+        return CallPath(self.outcomes, (*flags, *own), tests[-1] if tests else self.caller_test)
 
     def learn_outcomes(self, test: ast.expr, outcome: bool, but: Collection[ast.AST]) -> None:
         """Adds the outcomes of tests of attributes of the object, now that a test has one; without those operands that

@@ -303,10 +303,11 @@ class Functions:
             # the function is compiled by itself.
             state.callers[frame.function] = None
             return state.returns
+        known = len(state.nones or ())
         change = self._join_arguments(info, state, given)
         path = frame.path_to(node, info)
         joined = path if state.path is None else state.path.joined(path)
-        if state.ran and state.path is not None and joined != state.path:
+        if state.ran and ((state.path is not None and joined != state.path) or len(state.nones or ()) != known):
             # Less holds than before: not one of the changes that never settle.
             self._queue[info] = None
         state.path = joined
@@ -315,7 +316,7 @@ class Functions:
             if is_new or chosen is None:
                 state.chosen = chosen  # else it is called only as one of several
                 change = max(change, ParameterChange.NONE if is_new else ParameterChange.IN_PART)
-        if state.place is Place.PLAIN and place is not Place.PLAIN:
+        if state.place is Place.PLAIN and place is not Place.PLAIN and frame.function is not info:
             state.place = place
             state.via = via or (frame.function.qualname if frame.function else None)
             change = max(change, ParameterChange.IN_PART)
@@ -448,6 +449,7 @@ class Functions:
         frame.conditions += replacing_conditions(self._program.project, info)
         if state.chosen is not None:
             frame.conditions.append(state.chosen)
+        frame.nones = tuple(map(dict, state.nones or ()))
         if state.path is not None:
             frame.outcomes, frame.caller_test = state.path.outcomes, state.path.test
             frame.conditions += state.path.conditions
@@ -487,6 +489,7 @@ class Functions:
             self._wrapped[wrapper.info] = info
             state = self._reached(wrapper.info, caller, in_wrapper=True)
             self._join_arguments(wrapper.info, state, given)
+            state.nones = None
             state.closure = {**(state.closure or {}), wrapper.wrapped: av.Function(info=info)}
             if state.ran:
                 self._wake(wrapper.info, state)

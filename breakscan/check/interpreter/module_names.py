@@ -231,7 +231,11 @@ class ModuleNames:
                 # In compiled code, any code may assign another constant later, and no tensor is its own.
                 if isinstance(value, av.Tensor) and value.intermediate:
                     value = replace(value, intermediate=False)
-                known[name] = av.CONSTANT if av.literal_of(value) is not None else value
+                elif isinstance(literal := av.literal_of(value), bool):
+                    value = replace(av.CONSTANT, optional=Condition(ConditionKind.FLAG, name, not literal))
+                elif literal is not None:
+                    value = av.CONSTANT
+                known[name] = value
         return known
 
     def look_up(self, name: str, index: ModuleIndex) -> av.Value:

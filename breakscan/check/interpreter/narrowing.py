@@ -2,12 +2,13 @@
 
 import ast
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from breakscan.check.interpreter import values as av
 from breakscan.check.interpreter.frame import Frame
+from breakscan.check.interpreter.signatures import none_test_subject
 from breakscan.check.project.index import BUILTINS
 from breakscan.model.findings import Condition, ConditionKind, Mode
 from breakscan.rulebook.torch_facts import not_measured as facts
@@ -43,6 +44,9 @@ def known_truth(frame: Frame, test: ast.expr) -> bool | None:
     """The certain outcome of the test while Dynamo traces, or None."""
     if test.__class__ not in _TESTS:
         return None
+    for possible in (True, False) if frame.nones else ():
+        if not calls_with(frame, test, possible):
+            return not possible
     if isinstance(test, ast.Constant):
         return bool(test.value)
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
@@ -161,7 +165,7 @@ def _known_helper(frame: Frame, dotted: str) -> bool | None:
 
 
 def _known_none_test(frame: Frame, test: ast.Compare) -> bool | None:
-    subject = _none_test_subject(test)
+    subject = none_test_subject(test)
     value = _known(frame, subject) if subject is not None else None
     if value is None:
         return None
@@ -172,12 +176,16 @@ def _known_none_test(frame: Frame, test: ast.Compare) -> bool | None:
     return None
 
 
-def _none_test_subject(test: ast.Compare) -> ast.expr | None:
-    """``x`` of ``x is None`` or ``x is not None``."""
-    right = test.comparators[0]
-    if isinstance(test.ops[0], ast.Is | ast.IsNot) and isinstance(right, ast.Constant) and right.value is None:
-        return test.left
-    return None
+def calls_with(frame: Frame, test: ast.expr, outcome: bool) -> tuple[Mapping[str, bool], ...]:
+    """The calls of the function, as far as the way here allows them, in which a test may have that outcome."""
+    calls = frame.nones
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) is outcome:
+        return tuple(call for call in calls if all(call in calls_with(frame, one, outcome) for one in test.values))
+    subject = none_test_subject(test) if calls and isinstance(test, ast.Compare) and len(test.ops) == 1 else None
+    if subject is None or not isinstance(test, ast.Compare):
+        return calls
+    text, is_none = ast.unparse(subject), isinstance(test.ops[0], ast.Is) is outcome
+    return tuple(call for call in calls if call.get(text, is_none) is is_none)
 
 
 def attribute_key(node: ast.expr) -> str | None:
@@ -282,7 +290,7 @@ def _narrow_name(frame: Frame, test: ast.Name, outcome: bool) -> list[Condition]
 
 
 def _narrow_compare(frame: Frame, test: ast.Compare, outcome: bool) -> list[Condition]:
-    subject = _none_test_subject(test)
+    subject = none_test_subject(test)
     if subject is None:
         value = getattr(test.comparators[0], "value", None)
         if isinstance(test.ops[0], ast.Is | ast.IsNot) and isinstance(value, bool):

@@ -190,7 +190,7 @@ class Program:
         notes = self.notes.apart() if self.notes is not None else None
         apart = Program(self.project, info.index, self.api, self.rules, self.mode, summaries, notes)
         states = apart.states
-        state = states[info] = State(dict(given), None)
+        state = states[info] = State(dict(given), None, nones=None)
         apart.functions.run_once(info)
         apart.functions.settle()
         info.index.closures += apart.closures
@@ -228,8 +228,9 @@ class Program:
         known = self.states.get(info)
         if known is None:
             seeds = self.signatures.at_entry(entry)
-            self.states[info] = State(seeds, entry.region, path=CallPath())
+            self.states[info] = State(seeds, entry.region, path=CallPath(), nones=None)
         else:
+            known.nones = None
             for name, value in self.signatures.receiver(info, entry.receiver).items():
                 known.parameters[name] = join(known.parameters[name], value)
             known.path = CallPath()

@@ -1,7 +1,7 @@
 """The state of a function, and the values of its parameters: as declared, and as calls pass them."""
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import partial
@@ -15,6 +15,7 @@ from breakscan.check.project.roots import Entry, RootFinder
 from breakscan.model.findings import Condition, ConditionKind, Place, Region
 from breakscan.rulebook.events import Event, EventKind
 from breakscan.rulebook.torch_facts.table import TorchApi
+from breakscan.source.walking import walk
 
 EventKey = tuple[EventKind, str, str | None, int, int, int, int]
 """The kind, form, callee and span of an event."""
@@ -35,6 +36,12 @@ class CallPath:
         conditions = tuple(c for c in self.conditions if c in other.conditions)
         test = self.test if self.test == other.test else None
         return CallPath(join_outcomes(self.outcomes, other.outcomes), conditions, test)
+
+
+Nones = frozenset[tuple[str, bool]]
+"""The parameters, and elements of them, of which a call tells if they are None, as the function writes them."""
+MOST_NONES = 8
+"""The number of such sets that a function keeps apart."""
 
 
 def join_outcomes(a: Mapping[str, bool], b: Mapping[str, bool]) -> Mapping[str, bool]:
@@ -60,6 +67,8 @@ class State:
     """The condition under which an inner function runs that is called only as one of several."""
     path: CallPath | None = None
     """The facts at all its calls; None while nothing has called it."""
+    nones: set[Nones] | None = field(default_factory=set)
+    """Which of its arguments are None, for each call; None where not all calls are in sight."""
     closure: dict[str, av.Value] | None = None
     """The names of the enclosing function, for an inner one."""
     in_wrapper: bool = False
@@ -193,6 +202,7 @@ class Signatures:
         """Adds what a call gives.  Returns how far it differs from what the calls before gave."""
         base = self.declared(info)
         seen = self._seen(info)
+        nones: list[tuple[str, bool]] = []
         node = info.node.args
         names = [a.arg for a in [*node.posonlyargs, *node.args]]
         defaults = info.defaults
@@ -202,8 +212,12 @@ class Signatures:
             if value is None and not given.spread and name in defaults:
                 default = defaults[name]
                 value = av.literal(default.value) if isinstance(default, ast.Constant) else base.get(name, av.UNKNOWN)
+            nones += _told_none(name, value)
             declared = base.get(name, av.UNKNOWN)
-            value = _as_declared(value, declared, name)
+            if isinstance(value, av.Unknown | av.Namespace) and isinstance(declared, av.NoneValue):
+                value = replace(av.UNKNOWN, optional=Condition(ConditionKind.GIVEN, name))  # the call gives something
+            else:
+                value = _as_declared(value, declared, name)
             if isinstance(value, av.Tensor) and value.sure is not av.Sure.CERTAIN and _is_none(defaults.get(name)):
                 value = replace(value, optional=value.optional or Condition(ConditionKind.GIVEN, name))
             if isinstance(value, av.Tensor) and self._promises_number(info, name):
@@ -212,10 +226,67 @@ class Signatures:
             if name in seen and name != info.receiver:
                 value = parameters.as_observed(value, seen[name])
             change = max(change, _join_parameter(state, name, value, declared))
+        if state.nones is not None and (asked := self._asks_if_none(info)):
+            state.nones.add(frozenset(one for one in nones if one[0] in asked))
+            state.nones = state.nones if len(state.nones) <= MOST_NONES else None
         for extra in (node.vararg, node.kwarg):
             if extra is not None and extra.arg not in state.parameters:
                 state.parameters[extra.arg] = base[extra.arg]
         return change
+
+    def _asks_if_none(self, info: FunctionInfo) -> frozenset[str]:
+        """The parameters, and elements of them, that a function tests for None before it may change them."""
+
+        def find() -> frozenset[str]:
+            tests = (n for n in info.own_nodes if isinstance(n, ast.Compare) and len(n.ops) == 1)
+            asked = [subject for test in tests if (subject := none_test_subject(test)) is not None]
+            changed = _first_changes(info.own_nodes) if asked else {}
+            late = {ast.unparse(node) for node in asked if not _is_as_given(node, changed)}
+            return frozenset(map(ast.unparse, asked)) - late
+
+        return self._project.once(("asks if None", info), info.index, find)
+
+
+def _first_changes(nodes: Sequence[ast.AST]) -> dict[str, int]:
+    """The line from which on a name may be bound anew, and what it holds, ``name[``, may be changed."""
+    found: dict[str, int] = {}
+    for node in nodes:
+        for one in walk(node) if isinstance(node, ast.For | ast.AsyncFor | ast.While) else (node,):
+            held = one.value if isinstance(one, ast.Attribute | ast.Subscript) else one
+            stays = isinstance(getattr(one, "ctx", None), ast.Load) and not isinstance(one, ast.Attribute)
+            if isinstance(held, ast.Name) and not stays:
+                name, line = held.id + "[" * (held is not one), node.lineno  # type: ignore[attr-defined]
+                found[name] = min(found.get(name, line), line)
+    return found
+
+
+def _is_as_given(node: ast.expr, changed: Mapping[str, int]) -> bool:
+    """True if no statement before a node may change the name, or the element of one, that it is."""
+    match node:
+        case ast.Name(name):
+            changes = [name]
+        case ast.Subscript(ast.Name(name), ast.Constant()):
+            changes = [name, f"{name}["]
+        case _:
+            return False
+    return all(changed.get(one, node.lineno + 1) > node.lineno for one in changes)
+
+
+def none_test_subject(test: ast.Compare) -> ast.expr | None:
+    """``x`` of ``x is None`` or ``x is not None``."""
+    is_asked = isinstance(test.ops[0], ast.Is | ast.IsNot) and _is_none(test.comparators[0])
+    return test.left if is_asked else None
+
+
+def _told_none(name: str, value: av.Value | None) -> Iterator[tuple[str, bool]]:
+    """Whether an argument, and each of its elements, is None, as far as the call tells."""
+    if isinstance(value, av.NoneValue):
+        yield name, True
+    elif isinstance(value, av.Tensor | av.Size | av.Container) and not value.maybe_none and not value.optional:
+        yield name, False
+    if isinstance(value, av.Container):
+        for key, part in (*enumerate(value.elements or ()), *value.keys):
+            yield from _told_none(f"{name}[{key!r}]", part)
 
 
 def _is_none(node: ast.expr | None) -> bool:

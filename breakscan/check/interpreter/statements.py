@@ -33,7 +33,7 @@ def sets_up(frame: Frame, node: ast.expr) -> bool:
 
 def run_body(frame: Frame, body: list[ast.stmt]) -> bool:
     """Runs statements in order.  Returns whether control can reach the end."""
-    kept = len(frame.conditions)
+    kept, nones = len(frame.conditions), frame.nones
     try:
         goes_on = True
         for statement in body:
@@ -43,6 +43,7 @@ def run_body(frame: Frame, body: list[ast.stmt]) -> bool:
         return goes_on
     finally:
         del frame.conditions[kept:]
+        frame.nones = nones
 
 
 def run_statement(frame: Frame, node: ast.stmt) -> bool:
@@ -203,19 +204,23 @@ def _if(frame: Frame, node: ast.If) -> bool:
         frame.restore(merged)
         frame.outcomes = join_outcomes(frame.outcomes, known_after_body)
     elif body_goes_on:
+        frame.nones = narrowing.calls_with(frame, node.test, True)
         frame.restore(after_body)
         frame.outcomes = known_after_body
         frame.conditions += [c for c in when_true if c not in frame.conditions]  # the rest of the block is under them
     elif else_goes_on:
+        frame.nones = narrowing.calls_with(frame, node.test, False)
         frame.conditions += [c for c in when_false if c not in frame.conditions]
     return body_goes_on or else_goes_on
 
 
 def _run_arm(frame: Frame, node: ast.If, outcome: bool, conditions: list[Condition]) -> bool:
     frame.tests.append((node.test, outcome))
+    frame.nones, before = narrowing.calls_with(frame, node.test, outcome), frame.nones
     with frame.under(*conditions, muted=outcome and isinstance(node.body[-1], ast.Raise)):
         goes_on = run_body(frame, node.body if outcome else node.orelse)
     frame.tests.pop()
+    frame.nones = before
     return goes_on
 
 
