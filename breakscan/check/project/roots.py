@@ -134,10 +134,22 @@ def may_compile(index: ModuleIndex, words: str = " ".join(_WORDS)) -> bool:
 
 def is_compiler(index: ModuleIndex, decorator: ast.expr) -> bool:
     """True if a decorator is ``torch.compile``, with or without arguments, or a partial of it."""
-    if isinstance(decorator, ast.Call):
-        name, given = index.dotted(decorator.func), decorator.args
-        return index.dotted(given[0]) == COMPILE if name == PARTIAL and given else name == COMPILE and not given
-    return index.dotted(decorator) == COMPILE
+    if not isinstance(decorator, ast.Call):
+        return _compiles_all(index, index.dotted(decorator))
+    name, given = index.dotted(decorator.func), decorator.args
+    if name == PARTIAL and given:
+        return index.dotted(given[0]) == COMPILE
+    return not given and _compiles_all(index, name)
+
+
+def _compiles_all(index: ModuleIndex, name: str | None) -> bool:
+    """True for ``torch.compile``, and a function of the project that passes on to it whatever it is given."""
+    info = index.function_named(name) if name and name != COMPILE and "compile" in name else None
+    if info is None or info.node.args.vararg is None:
+        return name == COMPILE
+    calls = [call for call in info.own_calls if info.index.dotted(call.func) == COMPILE and call.args]
+    rest = info.node.args.vararg.arg
+    return any(isinstance(one := call.args[0], ast.Starred) and is_name(one.value, rest) for call in calls)
 
 
 def find_roots(project: Project, index: ModuleIndex) -> Roots:
@@ -246,6 +258,7 @@ class RootFinder:
             target = func.value
         else:
             return
+        target = target.value if isinstance(target, ast.Starred) else target
         if target is None or isinstance(target, ast.Constant):
             return  # a decorator with arguments
         found = [one for one in self.resolve(target, place) if not isinstance(one, _Type)]
@@ -262,7 +275,10 @@ class RootFinder:
         at = {f"{index.module.display}:{call.lineno}"}
         if at <= self.roots.calls.known and not _is_own(target, found):
             self.roots.calls.name |= at
-        is_open = _Unknown() in found or self._is_open(target, place)
+        takes = place.function.node.args if deep and place.function is not None else None
+        passed = (*takes.posonlyargs, *takes.args, *takes.kwonlyargs, takes.vararg) if takes is not None else ()
+        is_passed = any(one is not None and is_name(target, one.arg) for one in passed)
+        is_open = _Unknown() in found or (not is_passed and self._is_open(target, place))
         if is_open is False:
             self.roots.calls.name |= at
         elif is_open:
@@ -708,6 +724,7 @@ def _passed(call: ast.Call, callee: FunctionInfo) -> dict[str, ast.expr]:
     is_bound = isinstance(call.func, ast.Attribute) or callee.name == "__init__"
     if callee.owner is not None and not callee.is_static and is_bound:
         names = names[1:]
+    names += [arguments.vararg.arg] if arguments.vararg is not None else []
     pairs = [*zip(names, call.args, strict=False), *((k.arg, k.value) for k in call.keywords if k.arg)]
     return {name: value for name, value in pairs if not isinstance(value, ast.Constant)}
 
