@@ -26,16 +26,16 @@ STATIC = "model source rulebook"
 ROOMS = {
     "model": Room("", 1157, 9),
     "source": Room("model", 1741, 14),
-    "rulebook": Room("model source", 2441, 12),
-    "check": Room(STATIC, 10811, 40),
-    "fix": Room(f"{STATIC} check", 6877, 36),
+    "rulebook": Room("model source", 2443, 12),
+    "check": Room(STATIC, 10927, 40),
+    "fix": Room(f"{STATIC} check", 6870, 36),
     "recording": Room(STATIC, 7903, 30),
     "explanation": Room(f"{STATIC} check recording", 5811, 20),
     "survey": Room(f"{STATIC} check recording explanation", 1592, 7),
-    "prove": Room(f"{STATIC} check fix recording explanation", 11352, 32),
+    "prove": Room(f"{STATIC} check fix recording explanation", 11576, 32),
     "report": Room(f"{STATIC} check fix recording explanation survey prove", 5279, 32),
-    "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 1200, 10),
-    "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 2921, 27),
+    "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 1199, 10),
+    "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 2917, 27),
     # api.py, notebook.py, pytest_plugin.py, __main__.py
     "": Room(f"{STATIC} check fix recording explanation survey prove report serve cli", 776, 5),
 }
