@@ -39,6 +39,7 @@ OTHERS = (
     "torch._inductor.config:trace",
     "torch._inductor.cpu_vec_isa:pick_vec_isa",
     "torch._C:_set_grad_enabled",
+    "torch._C:_len_torch_dispatch_stack",
     "torch.cuda:_is_in_bad_fork",
     # The plugin of pytest.
     "torch.fx.experimental._config:use_duck_shape",

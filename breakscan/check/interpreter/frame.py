@@ -116,7 +116,7 @@ class Frame:
         self.tests: list[tuple[ast.expr, bool]] = []
         """The tests that enclose the current statement, each with its outcome."""
         self.nones: tuple[Mapping[str, bool], ...] = ()
-        """Which of its arguments are None, for each call, where all are in sight."""
+        """The arguments that are None, or are not, for each call; empty where not all calls are known."""
         self.outcomes: Mapping[str, bool] = {}
         """Outcomes of tests of attributes of its object on the way here, see :class:`.CallPath`."""
         self.caller_test: Condition | None = None

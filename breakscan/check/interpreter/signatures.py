@@ -39,7 +39,7 @@ class CallPath:
 
 
 Nones = frozenset[tuple[str, bool]]
-"""The parameters, and elements of them, of which a call tells if they are None, as the function writes them."""
+"""The parameters, and elements of them, that are known to be None or not in a call, as the function writes them."""
 MOST_NONES = 8
 """The number of such sets that a function keeps apart."""
 
@@ -68,7 +68,7 @@ class State:
     path: CallPath | None = None
     """The facts at all its calls; None while nothing has called it."""
     nones: set[Nones] | None = field(default_factory=set)
-    """Which of its arguments are None, for each call; None where not all calls are in sight."""
+    """The arguments that are None, or are not, for each call; None where not all calls are known."""
     closure: dict[str, av.Value] | None = None
     """The names of the enclosing function, for an inner one."""
     in_wrapper: bool = False
@@ -279,7 +279,7 @@ def none_test_subject(test: ast.Compare) -> ast.expr | None:
 
 
 def _told_none(name: str, value: av.Value | None) -> Iterator[tuple[str, bool]]:
-    """Whether an argument, and each of its elements, is None, as far as the call tells."""
+    """The name of an argument, and those of its elements, with True for each that is None and False for one that is not."""
     if isinstance(value, av.NoneValue):
         yield name, True
     elif isinstance(value, av.Tensor | av.Size | av.Container) and not value.maybe_none and not value.optional:
