@@ -173,6 +173,10 @@ def code_text(
     return Text("\n").join(parts)
 
 
+def heading(title: str) -> Text:
+    return Text(f"\n{title}", "bold underline")
+
+
 def paragraph(label: str, sentence: str, width: int, *, style: str = "", indent: str = INDENT) -> Text:
     """A label in bold, followed by a sentence, indented and wrapped."""
     room = max(width - len(indent), 20)

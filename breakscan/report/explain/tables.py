@@ -13,13 +13,9 @@ from breakscan.explanation.breaks import FunctionPart
 from breakscan.explanation.compilations import CompileTime, compile_time, parts_in_words
 from breakscan.explanation.explanation import Explanation, RankReport
 from breakscan.model.words import counted, duration, place, seconds_in_words
-from breakscan.report.console import INDENT
+from breakscan.report.console import INDENT, heading
 
 Row = tuple[str, ...]
-
-
-def table_heading(title: str) -> Text:
-    return Text(f"\n{title}", "bold underline")
 
 
 def titled_table(title: str, columns: Sequence[str], rows: Sequence[Row]) -> RenderableType | None:
@@ -33,7 +29,7 @@ def titled_table(title: str, columns: Sequence[str], rows: Sequence[Row]) -> Ren
         table.add_column(Text(name), justify="right" if name != column else "left", overflow="fold")
     for row in rows:
         table.add_row(*(Text(row[n]) for n in filled))
-    return Group(table_heading(title), table)
+    return Group(heading(title), table)
 
 
 MOST_FUNCTIONS = 5  # of the table that a report shows without being asked
@@ -97,7 +93,7 @@ def made_list(explanation: Explanation) -> RenderableType | None:
             for line in compile_.made:
                 text = Text(line.text, overflow="fold").append(f"  # {line.note}" if line.note else "", "dim")
                 parts.append(Padding(text, (0, 0, 0, len(INDENT)), expand=False))
-    return Group(table_heading("Python that Dynamo made of functions"), *parts) if parts else None
+    return Group(heading("Python that Dynamo made of functions"), *parts) if parts else None
 
 
 def stage_tables(explanation: Explanation) -> RenderableType | None:

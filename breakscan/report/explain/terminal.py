@@ -13,7 +13,7 @@ from breakscan.explanation.problems import Section, sections_of
 from breakscan.model.findings import Severity
 from breakscan.model.problem import Problem, ProblemKind
 from breakscan.model.words import counted, place, position
-from breakscan.report.console import INDENT, STYLES, code_text, paragraph, print_page, report_console
+from breakscan.report.console import INDENT, STYLES, code_text, heading, paragraph, print_page, report_console
 from breakscan.report.explain import ExplainReport
 from breakscan.report.explain.summary import LONG_COMPILING, MANY, headline, made_lines, outcome_line, time_sentences
 from breakscan.report.explain.tables import FINDINGS, LISTINGS, MOST_FUNCTIONS, difference_table, function_table
@@ -66,8 +66,7 @@ class _Writer:
 
     def section(self, section: Section, most: int | None) -> None:
         """At most so many entries, unless only a few more are left."""
-        self.console.print()
-        self.console.print(Text(section.topic.value, "bold underline"))
+        self.console.print(heading(section.topic.value))
         shown = section.problems if len(section.problems) <= MANY else section.problems[:most]
         for problem in shown:
             self.problem(problem)
@@ -77,8 +76,7 @@ class _Writer:
 
     def comparison(self, compared: int) -> None:
         """Write which problems ``check`` has no finding for."""
-        self.console.print()
-        self.console.print(Text("Compared with breakscan check", "bold underline"))
+        self.console.print(heading("Compared with breakscan check"))
         count = f"{compared - len(self.missed)} of {counted(compared, 'problem')}"
         found = f"It has findings for {count} of your code{', none for:' if self.missed else '.'}"
         self.paragraph(found if compared else "No problem is in a file of yours that has not changed since.", indent="")
@@ -88,8 +86,7 @@ class _Writer:
     def ranks(self, report: RankReport | None) -> None:
         if report is None:
             return
-        self.console.print()
-        self.console.print(Text("Ranks", "bold underline"))
+        self.console.print(heading("Ranks"))
         for sentence in rank_sentences(report):
             self.paragraph(sentence, indent="")
         if report.differences:
@@ -101,10 +98,9 @@ class _Writer:
         lines = list(made_lines(explanation))
         wanted = set(tables)
         if lines:
-            self.console.print()
-            self.console.print(Text("What was compiled", "bold underline"))
+            self.console.print(heading("What was compiled"))
         for label, sentence in lines:
-            self.paragraph(f"{sentence.rstrip('.')}.", label=f"{label}: ")
+            self.labelled(label, sentence)
         if explanation.compile_seconds >= LONG_COMPILING and "compiles" not in wanted:
             table = function_table(compile_time(explanation.compiles), MOST_FUNCTIONS)
             if table is not None:
