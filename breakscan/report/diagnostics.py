@@ -14,7 +14,7 @@ from breakscan.model.remedy import remedies_in_words
 from breakscan.model.words import capitalized, sentences
 from breakscan.report.findings import how_compiled, one_line, region_words, verdict_sentence
 from breakscan.report.printable import printable
-from breakscan.report.sources import NotebookCells, source_lines
+from breakscan.report.sources import NotebookCells, source_lines, start_of_line
 from breakscan.rulebook.document import Rule
 from breakscan.rulebook.remedies import finding_remedies
 
@@ -134,8 +134,7 @@ def error_site(error: SourceError) -> Site:
 def _related(finding: Finding) -> tuple[Location, ...]:
     related = []
     if region := finding.region:
-        start = Site(region.path, region.line, 1, region.line, 1)
-        related.append(Location(start, f"the compiler starts here: {how_compiled(region)}"))
+        related.append(Location(start_of_line(region), f"the compiler starts here: {how_compiled(region)}"))
     if finding.behind:
         related.append(Location(finding.behind, "this comes first, and hides it"))
     return tuple(related)

@@ -14,12 +14,11 @@ from breakscan.model.findings import (
     Mode,
     Place,
     Region,
-    Site,
     Verdict,
 )
 from breakscan.model.words import INSIDE, counted, listed
 from breakscan.report.printable import picked, visible
-from breakscan.report.sources import NotebookCells
+from breakscan.report.sources import NotebookCells, start_of_line
 from breakscan.rulebook.library import Library
 from breakscan.rulebook.remedies import finding_remedies
 
@@ -178,6 +177,6 @@ def targets_object(targets: Sequence[CheckTarget]) -> dict[str, Any]:
 
 
 def _region(region: Region, cells: NotebookCells) -> dict[str, Any]:
-    start = cells.object(Site(region.path, region.line, 1, region.line, 1))
+    start = cells.object(start_of_line(region))
     at: dict[str, Any] = {key: value for key, value in start.items() if key in ("path", "cell", "line")}
     return {**at, "how": how_compiled(region), "entry": region.entry}

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from breakscan.model.findings import CheckResult, Finding, Region, Site, SourceError
+from breakscan.model.words import Line
 from breakscan.report.printable import visible
 from breakscan.source.module import SourceProblem
 from breakscan.source.notebook_file import NotebookFile
@@ -110,8 +111,12 @@ class NotebookCells:
         )
 
     def _region(self, region: Region) -> Region:
-        at = self.site(Site(region.path, region.line, 1, region.line, 1))
+        at = self.site(start_of_line(region))
         return replace(region, path=at.path, line=at.line)
+
+
+def start_of_line(at: Line) -> Site:
+    return Site(at.path, at.line, 1, at.line, 1)
 
 
 def cells_in(result: CheckResult, contents: Mapping[str, bytes] | None = None) -> NotebookCells:

@@ -6,13 +6,14 @@ from dataclasses import replace
 from breakscan.explanation.explanation import Explanation, RankDifference, alike
 from breakscan.explanation.graphs import CudaGraphSkip
 from breakscan.explanation.problems import sections_of
-from breakscan.model.findings import Severity, Site, Verdict
-from breakscan.model.problem import Caller, Problem, ProblemKind
+from breakscan.model.findings import Severity, Verdict
+from breakscan.model.problem import Problem, ProblemKind
 from breakscan.model.words import place
 from breakscan.report.diagnostics import Diagnostic, DiagnosticReport, Location, Remark
 from breakscan.report.explain import ExplainReport
 from breakscan.report.explain.summary import headline, outcome_line
 from breakscan.report.printable import printable
+from breakscan.report.sources import start_of_line
 
 _KIND_SUMMARIES = {
     "graph-break": "torch.compile broke the graph",
@@ -82,13 +83,13 @@ def _diagnostic(problem: Problem) -> Diagnostic:
             users_line = users_line if users_line and users_line.path != problem.site.path else None
         case _:
             message, details, users_line = f"{problem.function} {problem.what}", why, None
-    calls = [Location(_line_of(caller), called_from) for caller in problem.called_from if called_from]
+    calls = [Location(start_of_line(caller), called_from) for caller in problem.called_from if called_from]
     return Diagnostic(
         id=problem.id,
         name=problem.name,
         kind_summary=_KIND_SUMMARIES.get(problem.id, ""),
         severity=problem.severity,
-        site=_line_of(users_line) if users_line else problem.site,
+        site=start_of_line(users_line) if users_line else problem.site,
         function=users_line.function if users_line else next(iter(problem.functions), None),
         message=message,
         details=tuple(details),
@@ -96,7 +97,7 @@ def _diagnostic(problem: Problem) -> Diagnostic:
         count=problem.count,
         code=None if users_line else problem.code,
         flow=tuple(
-            Location(_line_of(caller), f"in {caller.function}" if caller.function else place(caller))
+            Location(start_of_line(caller), f"in {caller.function}" if caller.function else place(caller))
             for caller in problem.stack
         ),
         related=(Location(problem.site, at_site),) if users_line else tuple(calls),
@@ -114,7 +115,3 @@ def _cudagraph_skip(skip: CudaGraphSkip) -> Diagnostic:
     message, id_ = f"Graphs do not run as CUDA graphs: {skip.reason}", "cudagraph-skip"
     summary = _KIND_SUMMARIES[id_]
     return Diagnostic(id_, "CUDA graphs", Severity.WARNING, skip.site, message, kind_summary=summary, count=skip.count)
-
-
-def _line_of(caller: Caller) -> Site:
-    return Site(caller.path, caller.line, 1, caller.line, 1)

@@ -12,7 +12,7 @@ from pygls.uris import from_fs_path
 from pygls.workspace import PositionCodec
 
 from breakscan.model.findings import Finding, Severity, Site
-from breakscan.report.diagnostics import finding_diagnostic
+from breakscan.report.diagnostics import error_site, finding_diagnostic
 from breakscan.report.printable import printable
 from breakscan.rulebook.document import Rule
 from breakscan.rulebook.library import Library
@@ -68,7 +68,7 @@ def diagnostics_of(opened: OpenText, checked: CheckedText, library: Library) -> 
         for finding in checked.findings
     ]
     for error in checked.errors:
-        place = opened.range_of(Site(error.path, error.line, error.column, error.line, error.column + 1))
+        place = opened.range_of(error_site(error))
         findings.append(types.Diagnostic(place, error.message, types.DiagnosticSeverity.Error, source=SOURCE))
     return findings
 
