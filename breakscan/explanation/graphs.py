@@ -194,10 +194,9 @@ class Graph:
 
 
 def traced_lines(context: ExplainContext) -> dict[str, list[int]]:
-    lines: dict[str, set[int]] = {}
-    for line in (node.line for graph in context.of(GraphCompiled) for node in graph.nodes if node.line is not None):
-        lines.setdefault(line.path, set()).add(line.line)
-    return {context.sources.show(path): sorted(found) for path, found in lines.items()}
+    lines = (node.line for graph in context.of(GraphCompiled) for node in graph.nodes if node.line is not None)
+    of_files = grouped((line.path, line.line) for line in lines)
+    return {context.sources.show(path): sorted({*found}) for path, found in of_files.items()}
 
 
 _NUMBER = re.compile(r"_\d+$")  # by it, nodes of one operation differ, of which a trace has the name of the node alone

@@ -12,6 +12,7 @@ from breakscan.check.pipeline.rewrite_facts import Studies
 from breakscan.fix.planner import WantedRewrites, repair_file
 from breakscan.fix.result import FileRepair, Repair
 from breakscan.model.findings import CheckResult, Finding, SourceError
+from breakscan.model.words import grouped
 from breakscan.rulebook.config import FileSettings, check_targets, library_of
 from breakscan.source.files import usable_cores
 from breakscan.source.module import SourceProblem
@@ -41,11 +42,9 @@ def repair_found(
     paths = set(found.roots)
     if wanted.places is not None:
         paths &= {path for path, *_ in wanted.places}
-    findings: dict[str, list[Finding]] = {path: [] for path in paths}
-    for finding in found.findings:
-        findings.get(finding.site.path, []).append(finding)
+    findings = grouped((finding.site.path, finding) for finding in found.findings)
     roots = {path: tuple(map(Path, found.roots[path])) for path in sorted(paths)}
-    tasks = [(Path(os.path.abspath(path)), roots[path], tuple(findings[path])) for path in roots]
+    tasks = [(Path(os.path.abspath(path)), roots[path], tuple(findings.get(path, ()))) for path in roots]
     repairs: list[FileRepair] = []
     for repair in _repairs(tasks, settings, wanted, jobs, checkers):
         repairs.append(repair)

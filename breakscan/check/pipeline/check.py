@@ -13,6 +13,7 @@ from breakscan.check.pipeline.results import FileResult, Merged, is_assumed, wei
 from breakscan.check.pipeline.shadowed import Reach, mark_behind
 from breakscan.check.project.roots import CompileCalls, PathLine
 from breakscan.model.findings import CheckResult, Finding, Region, Site, SourceError
+from breakscan.model.words import grouped
 from breakscan.rulebook.config import FileSettings, check_targets, library_of
 from breakscan.source.files import usable_cores
 from breakscan.source.paths import display_path
@@ -102,9 +103,7 @@ def check_paths(
     for f in by_place:
         is_apart = apart and calls.name_all and is_assumed(f.region)
         (elsewhere if is_apart and settings.of(cwd / f.site.path).regions == "auto" else kept).append(f)
-    roots: dict[str, set[str]] = {}
-    for (_, site), root in checked_from.items():
-        roots.setdefault(site.path, set()).add(root)
+    roots = grouped((site.path, root) for (_, site), root in checked_from.items())
     deferred = {rule.id for rule in library_of(distinct) if rule.deferred}
     regions: dict[bool, list[Region]] = {True: [], False: []}
     for place, region in sorted(compiled.items()):
@@ -118,7 +117,7 @@ def check_paths(
         targets=check_targets(distinct),
         warnings=tuple(sorted(warnings, key=lambda e: (e.path, e.line))),
         covered=tuple(covered.findings()),
-        roots={path: tuple(sorted(found_from)) for path, found_from in roots.items()},
+        roots={path: tuple(sorted({*found_from})) for path, found_from in roots.items()},
         depends=frozenset(depends),
         elsewhere=tuple(elsewhere),
         compiled=regions[True],

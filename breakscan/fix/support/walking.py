@@ -15,6 +15,7 @@ from libcst.metadata.position_provider import PositionProvidingCodegenState
 
 from breakscan.fix.support import matchers as m
 from breakscan.model.facts import Span
+from breakscan.model.words import grouped
 
 MOST_KEPT = 128
 """The number of nodes whose contents are cached: rewrites look through one function again and again."""
@@ -110,10 +111,7 @@ def _of_kinds(node: cst.CSTNode, kinds: Collection[str]) -> list[cst.CSTNode]:
 @lru_cache(maxsize=MOST_KEPT)
 def _by_kind(node: cst.CSTNode) -> dict[str, list[tuple[int, cst.CSTNode]]]:
     """The nodes that hold code, by their types, each with its number in the order of the text."""
-    found: dict[str, list[tuple[int, cst.CSTNode]]] = {}
-    for number, one in enumerate(walk(node)):
-        found.setdefault(type(one).__name__, []).append((number, one))
-    return found
+    return grouped((type(one).__name__, (number, one)) for number, one in enumerate(walk(node)))
 
 
 def nodes_named(node: cst.CSTNode, text: str) -> tuple[cst.Name, ...]:
@@ -123,11 +121,8 @@ def nodes_named(node: cst.CSTNode, text: str) -> tuple[cst.Name, ...]:
 
 @lru_cache(maxsize=MOST_KEPT)
 def _names_in(node: cst.CSTNode) -> dict[str, tuple[cst.Name, ...]]:
-    found: dict[str, list[cst.Name]] = {}
-    for one in nodes_of(node, cst.Name):
-        name = cst.ensure_type(one, cst.Name)
-        found.setdefault(name.value, []).append(name)
-    return {text: tuple(these) for text, these in found.items()}
+    names = (cst.ensure_type(one, cst.Name) for one in nodes_of(node, cst.Name))
+    return {text: tuple(these) for text, these in grouped((name.value, name) for name in names).items()}
 
 
 _TEXTS: dict[type[cst.CSTNode], tuple[str, str]] = {
