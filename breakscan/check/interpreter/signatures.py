@@ -279,7 +279,7 @@ def none_test_subject(test: ast.Compare) -> ast.expr | None:
 
 
 def _told_none(name: str, value: av.Value | None) -> Iterator[tuple[str, bool]]:
-    """The name of an argument, and those of its elements, with True for each that is None and False for one that is not."""
+    """The names of an argument and its elements, each with True if it is None, False if it is not."""
     if isinstance(value, av.NoneValue):
         yield name, True
     elif isinstance(value, av.Tensor | av.Size | av.Container) and not value.maybe_none and not value.optional:
