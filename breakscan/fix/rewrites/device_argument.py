@@ -22,8 +22,7 @@ def rewrite(context: RewriteContext) -> Edit:
     if device is None or len(block.items) > 1 or block.items[0].asname is not None:
         raise Declined("more than a device is entered")
     decline_for(why_not_pure(context, device))
-    calls = (cst.ensure_type(one, cst.Call) for one in nodes_of(block.body, cst.Call))
-    made_below = [call for call in calls if _makes_tensor(context, call)]
+    made_below = [call for call in nodes_of(block.body, cst.Call) if _makes_tensor(context, call)]
     body = block.body.visit(_WithDevice(made_below, build.argument(device, "device")))
     lines = [one for one in cst.ensure_type(body, cst.IndentedBlock).body if isinstance(one, cst.BaseStatement)]
     lines[0] = lines[0].with_changes(leading_lines=[*block.leading_lines, *getattr(lines[0], "leading_lines", ())])

@@ -51,7 +51,7 @@ def rewrite(context: RewriteContext) -> Edit:
             raise Declined(f"the function is decorated with `@{context.code(decorator.decorator)}`")
     if (costly := what_costs(context, function.body)) is not None:
         raise Declined(f"`{costly}` would no longer be compiled")
-    for call in (cst.ensure_type(one, cst.Call) for one in nodes_of(function.body, cst.Call)):
+    for call in nodes_of(function.body, cst.Call):
         if not _is_plain_call(context, call):
             runs = f"`{context.code(call.func)}` may run tensor operations, which would no longer be compiled"
             raise Declined(f"{runs}: move the break to a function")

@@ -9,11 +9,10 @@ import libcst as cst
 
 from breakscan.fix.result import Difference
 from breakscan.fix.support.build import copied
-from breakscan.fix.support.walking import code_children, nodes_of, spans_in, written
+from breakscan.fix.support.walking import Node, code_children, nodes_of, spans_in, written
 from breakscan.model.facts import UNKNOWN, Fact, FileFacts, Span
 from breakscan.model.findings import Finding, Site
 
-Node = TypeVar("Node", bound=cst.CSTNode)
 Tested = TypeVar("Tested", bound=cst.If | cst.IfExp)
 Function = cst.FunctionDef | cst.Lambda
 Statement = cst.BaseCompoundStatement | cst.SimpleStatementLine
@@ -265,7 +264,7 @@ class RewriteContext:
     @cached_property
     def _bound_names(self) -> frozenset[str]:
         found = {name for one in self.around() if isinstance(one, cst.FunctionDef) for name in written(one)}
-        found |= {item.name.value for one in nodes_of(self.tree.module, cst.Global) for item in one.names}  # type: ignore[attr-defined]
+        found |= {item.name.value for one in nodes_of(self.tree.module, cst.Global) for item in one.names}
         for line in self.tree.module.body:
             if isinstance(line, cst.FunctionDef | cst.ClassDef):
                 found.add(line.name.value)

@@ -22,7 +22,7 @@ from breakscan.fix.support.operators import (
     reads_values,
     writes,
 )
-from breakscan.fix.support.walking import findall, nodes_named
+from breakscan.fix.support.walking import findall, nodes_named, nodes_of
 from breakscan.model.facts import Fact
 from breakscan.model.findings import Verdict
 from breakscan.rulebook.torch_facts.not_measured import (
@@ -386,5 +386,5 @@ def _is_made(context: RewriteContext, value: cst.BaseExpression) -> bool:
 def reads_code(module: cst.Module) -> bool:
     """True if a file may read its own code or what it prints, compile it in other ways than ``torch.compile``, or see
     operations."""
-    names = {cst.ensure_type(one, cst.Name).value for one in findall(module, m.Name())}
+    names = {one.value for one in nodes_of(module, cst.Name)}
     return not _READS_CODE.isdisjoint(names) or bool(findall(module, _REPLACES_OUTPUT))

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import fields
 from functools import cache, lru_cache
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import libcst as cst
 from libcst.metadata import PositionProvider
@@ -16,6 +16,8 @@ from libcst.metadata.position_provider import PositionProvidingCodegenState
 from breakscan.fix.support import matchers as m
 from breakscan.model.facts import Span
 from breakscan.model.words import grouped
+
+Node = TypeVar("Node", bound=cst.CSTNode)
 
 MOST_KEPT = 128
 """The number of nodes whose contents are cached: rewrites look through one function again and again."""
@@ -96,9 +98,9 @@ def findall(node: cst.CSTNode, matcher: m.BaseMatcherNode) -> list[cst.CSTNode]:
 _ASKED_OFTEN = frozenset({cst.Module, cst.ClassDef, cst.FunctionDef, cst.IndentedBlock})
 
 
-def nodes_of(node: cst.CSTNode, *kinds: type[cst.CSTNode]) -> list[cst.CSTNode]:
+def nodes_of(node: cst.CSTNode, *kinds: type[Node]) -> list[Node]:
     """The nodes of some types, in the order of the text. What is in ``node`` is cached."""
-    return _of_kinds(node, {kind.__name__ for kind in kinds})
+    return cast(list[Node], _of_kinds(node, {kind.__name__ for kind in kinds}))
 
 
 def _of_kinds(node: cst.CSTNode, kinds: Collection[str]) -> list[cst.CSTNode]:
@@ -121,8 +123,8 @@ def nodes_named(node: cst.CSTNode, text: str) -> tuple[cst.Name, ...]:
 
 @lru_cache(maxsize=MOST_KEPT)
 def _names_in(node: cst.CSTNode) -> dict[str, tuple[cst.Name, ...]]:
-    names = (cst.ensure_type(one, cst.Name) for one in nodes_of(node, cst.Name))
-    return {text: tuple(these) for text, these in grouped((name.value, name) for name in names).items()}
+    names = grouped((name.value, name) for name in nodes_of(node, cst.Name))
+    return {text: tuple(these) for text, these in names.items()}
 
 
 _TEXTS: dict[type[cst.CSTNode], tuple[str, str]] = {
