@@ -76,6 +76,8 @@ FAR = 500.0
 """Those from which on a difference is none of rounding, whatever the compiled calls compute."""
 PAIRS = 3
 """Runs of both programs in turns at the end, if there is time."""
+FEWEST_PAIRS = 2
+"""Those where they are far apart."""
 MOST_PAIRS = 9
 """Those where fewer do not decide."""
 EXACT = "emulate_precision_casts"
@@ -147,14 +149,12 @@ _SAME = Ratio(1.0, 1 / NOISE, NOISE)
 
 @dataclass(frozen=True, slots=True)
 class _Turns:
-    """Runs in turns: the ratio of their steps, that of runs of the program as it is, the last figures of both, and
-    the ratio of the first runs as a whole, with what was compiled in them."""
+    """Runs in turns: the ratio of their steps, that of runs of the program as it is, and the last figures of both."""
 
     ratio: Ratio | None
     same: Ratio
     before: RunFigures
     after: RunFigures
-    whole: float
 
     @property
     def is_faster(self) -> bool:
@@ -196,7 +196,9 @@ class _Tune:
         self.notes: list[str | Observation] = []
         self.eager: Run | None = None
         self.spare: tuple[_Made, Best] | None = None
-        """The program that compiles nothing, where it was proved before the others were tried."""
+        """The program that compiles nothing, where it was proved before others."""
+        self.cold: dict[tuple[str, ...], Run] = {}
+        """Runs with empty caches, by the names of changes."""
         self.loop: int | None = None
         self.result: Best | None = None
         self.number = 0
@@ -230,9 +232,9 @@ class _Tune:
                 self._repair(error)
             else:
                 self._baseline()
-                self._spare_eager()
                 self._solve()
                 self._speed_up()
+                self.result = self.result and self._with_compiling(self.result)
         except KeyboardInterrupt:
             interrupted = True
             if self.result is None and self.spare is not None:
@@ -352,7 +354,8 @@ class _Tune:
             # They compute the same without Inductor: to be tried is worth more than to be compared call by call.
             self._keep(min(self.kept, 2 * self.base.seconds))
             for plan in plans:
-                if not any(one in self.barred for one in plan.edits) and self._try(plan, plan.names) and self._proves():
+                is_better = not any(one in self.barred for one in plan.edits) and self._try(plan, plan.names)
+                if is_better and (self._spare_eager() or self._proves()):
                     return
                 # What Inductor cannot compile has hidden what may be left without it.
                 if len(plan) == 1 and any(one.names == plan.names and one.verdict is fails for one in self.tried):
@@ -405,7 +408,9 @@ class _Tune:
                 self._add(names, made.kind, TrialVerdict.NO_GAIN, "another change leaves fewer problems")
         # Others may have made a change needless: a patch that is read has to be short.
         new = [name for name in best.names if name not in was.names]
-        for name in best.names if len(new) > 1 else [name for name in best.names if name in was.names]:
+        tested = best.names if len(new) > 1 else [name for name in best.names if name in was.names]
+        # Edits alone are each at a problem.
+        for name in tested if best.changes else ():
             others = [one for one in best.changes if one.name != name]
             made = self._screened(None, [one for one in best.edits if one.label != name], others)
             if made is not None and self._order(made) <= self._order(best):
@@ -476,44 +481,54 @@ class _Tune:
     def _speed_up(self) -> None:
         """Tries what makes steps faster on top of the proved program, and proves that."""
         self._keep(FOR_PROOF * self._left(0.0))
+        _ = self._spare_eager()
         # What is no problem by its count, such as a cache that is not used, costs time alone.
         kinds = (*SOLVING, *FASTER) if not any(_Made(self.base).problems) else FASTER
-        changes = self._changes(self.chosen, kinds)
-        for change in changes:
-            if change.name != NOT_COMPILED and change.name not in self.chosen.names:
+        over = self.best
+        for change in self._changes(over, kinds):
+            if change.name != NOT_COMPILED and change.name not in over.names:
                 plan = self._plan(self.best.edits, (*self.best.changes, change))
                 _ = plan is not None and self._try(plan, (change.name,))
-        # It is weighed again where what it was compared with is refused.
-        for _ in range(2):
+        # It is weighed again where what it was compared with is refused, or was timed in turns.
+        for _ in range(3):
             best = self.best
             self._try_eager()
             tried = self.best
-            if self.spare is not None and tried is self.spare[0]:
-                self.chosen, self.result = self.spare
+            if tried is self.chosen or (self.spare is not None and tried is self.spare[0]):
+                break
+            if not self._proves():
+                self.best = self.chosen if tried is best else best
+            elif self.spare is None:
                 return
-            if tried is self.chosen or self._proves():
-                return
-            self.best = self.chosen if tried is best else best
+        if self.spare is not None and (self.result is None or self.best is self.spare[0]):
+            self.chosen, self.result = self.spare
 
-    def _spare_eager(self) -> None:
-        """Proves the program that compiles nothing first, where it is clearly faster than that as it is: it takes less
-        time than any other.  Those are then looked for as if it were not there."""
-        known = ratio_of(self.base, self.eager, self.loop) if self.eager is not None else None
-        if known is not None and known.median >= FOR_EAGER:
+    def _spare_eager(self) -> bool:
+        """Proves the program that compiles nothing first, where it looks clearly faster than the best: that takes a few
+        runs.  Others are then looked for as if it were not there.  Returns whether it holds."""
+        best, chosen = self.best, self.chosen
+        if self._eager_speed() >= FOR_EAGER and self.spare is None and self.result is None:
             self._try_eager()
-            if self.best is not self.chosen and self._proves() and self.result is not None:
+            if self.best is not best and self._proves() and self.result is not None:
                 self.spare, self.result = (self.best, self.result), None
-            self.best = self.chosen = _Made(self.base)
+            self.best, self.chosen = best, chosen
             self._keep(FOR_PROOF * self._left(0.0))
+        return self.spare is not None
+
+    def _eager_speed(self) -> float:
+        """The ratio by which nothing compiled is faster than the best program."""
+        if self.eager is None or self.question.goal is not Goal.STEP:
+            return 0.0
+        speed = self._speed(self.eager, ratio_of(self.base, self.eager, self.loop))
+        return (speed if self.spare is None else self.spare[0].ratio) / self.best.ratio
 
     def _try_eager(self) -> None:
         """Compiles nothing, if that is clearly faster than the best program.  No other change may do so."""
         # Its edits are those of the program as it is, whatever the best one compiles.
         change = next(iter(self._changes(_Made(self.base), FASTER[-1:])), None)
-        if change is None or self.eager is None or self.question.goal is not Goal.STEP:
+        speed = self._eager_speed()
+        if change is None or not speed:
             return
-        speed = self._speed(self.eager, ratio_of(self.base, self.eager, self.loop))
-        speed = (speed if self.spare is None else self.spare[0].ratio) / self.best.ratio
         if speed >= FOR_EAGER and self.spare is not None:
             self.best = self.spare[0]
         elif speed >= FOR_EAGER and (plan := self._plan((), (change,))) is not None:
@@ -763,8 +778,8 @@ class _Tune:
         is_slower = turns.is_slower(was)
         # What longer runs would compile anew, too, is worth more than some of the time of a step.
         counts = (one.run.figures(None).recompiles for one in (made, self.chosen))
-        is_saved = operator.lt(*counts) and self.base.report.stop is None and turns.whole > NOISE
-        makes_up = is_saved and median >= was / SLOWER
+        is_saved = is_slower and operator.lt(*counts) and self.base.report.stop is None
+        makes_up = is_saved and median >= was / SLOWER and self._whole(made, turns) > NOISE
         if self._gains(made, self.chosen, is_faster, is_slower and not makes_up, median / was):
             return None
         is_unclear = turns.ratio is not None and not turns.is_faster and measure.is_unclear(turns.ratio, turns.same)
@@ -773,17 +788,17 @@ class _Tune:
         return TrialVerdict.NO_GAIN, f"{reason} where it is timed in turns"
 
     def _in_turns(self, made: _Made) -> _Turns | None:
-        """Runs the program as it is and a changed one in turns, first with empty caches.  None if no time is left."""
+        """Runs the program as it is and a changed one in turns.  None if no time is left."""
         pairs: list[tuple[Run, Run]] = []
-        is_cold = self._left(0.0) > self.base.seconds + self.look.seconds
-        self.notes += [] if is_cold else [f"compile times are those with warm caches: {NO_TIME}"]
         while True:
             try:
                 before = self._run({}, self.request)
-                pairs.append((before, self._run(made.texts, self.request, cold=is_cold and not pairs)))
+                pairs.append((before, self._run(made.texts, self.request)))
             except OutOfTime:
-                return self._turns(pairs, is_cold) if pairs else None
-            turns, is_enough = self._turns(pairs, is_cold), len(pairs) >= PAIRS
+                return self._turns(pairs) if pairs else None
+            turns = self._turns(pairs)
+            is_far = turns.is_faster and turns.ratio is not None and turns.ratio.low > measure.CLOSE
+            is_enough = len(pairs) >= (FEWEST_PAIRS if is_far else PAIRS)
             is_clear = turns.ratio is None or turns.is_faster
             if turns.ratio is not None and not turns.ratio.is_noisy:
                 # With fewer problems, as fast is enough.
@@ -793,20 +808,40 @@ class _Tune:
             if is_last or (is_enough and is_clear):
                 return turns
 
-    def _turns(self, pairs: Sequence[tuple[Run, Run]], is_cold: bool) -> _Turns:
+    def _cold_run(self, made: _Made) -> Run | None:
+        """A run of a program with empty caches, in which all is compiled.  None if there is no time for it."""
+        if self.question.goal is Goal.COMPILE:
+            return made.run
+        if made.names not in self.cold and self._left(0.0) > self.look.seconds:
+            with contextlib.suppress(WorkerError, OutOfTime):
+                self.cold[made.names] = self._run(made.texts, self.request, cold=True)
+        return self.cold.get(made.names)
+
+    def _whole(self, made: _Made, turns: _Turns) -> float:
+        """The ratio of first runs as a whole, with what is compiled in them."""
+        cold = self._cold_run(made)
+        own = turns.before.run_seconds - turns.before.compile_seconds
+        whole = own + self.look.figures(None).compile_seconds
+        return whole / cold.report.run_seconds if cold is not None and cold.report.run_seconds else 1.0
+
+    def _turns(self, pairs: Sequence[tuple[Run, Run]]) -> _Turns:
         ratios = [ratio for pair in pairs if (ratio := ratio_of(*pair, self.loop))]
         firsts = [pair[0] for pair in pairs]
         sames = [ratio for pair in itertools.pairwise(firsts) if (ratio := ratio_of(*pair, self.loop))]
         same = measure.ratio_of_processes([Ratio(one.median, one.median, one.median) for one in sames or [_SAME]])
         last, changed = (one.figures(self.loop) for one in pairs[-1])
-        first = self.look if is_cold else self.base
-        own = last.run_seconds - last.compile_seconds
-        last = replace(last, compile_seconds=first.figures(None).compile_seconds)
-        cold = pairs[0][1].figures(None)
         ratio = measure.ratio_of_processes(ratios) if ratios else None
-        whole = (own + last.compile_seconds) / cold.run_seconds if cold.run_seconds else 1.0
-        after = _beside(last, replace(changed, compile_seconds=cold.compile_seconds), ratio)
-        return _Turns(ratio, same, last, after, whole)
+        return _Turns(ratio, same, last, _beside(last, changed, ratio))
+
+    def _with_compiling(self, best: Best) -> Best:
+        """The best program with what compiling takes in first runs."""
+        cold = self._cold_run(self.chosen) if best.after.graphs else self.chosen.run
+        if cold is None:
+            self.notes.append(f"compile times are those with warm caches: {NO_TIME}")
+            return best
+        was, now = (one.figures(None).compile_seconds for one in (self.look, cold))
+        before, after = replace(best.before, compile_seconds=was), replace(best.after, compile_seconds=now)
+        return replace(best, before=before, after=after)
 
     def _proof(self, again: bool = True) -> tuple[Proof | None, bool]:
         """The proof of the best program by its compiled calls, if there is time, and whether they were varied."""

@@ -45,7 +45,8 @@ def reason(one: _Made, ratio: float, noise: tuple[float, float] = CLEAR, whole: 
     tune.chosen = _Made(tune.base)
     tune.question, tune.notes = SimpleNamespace(goal=Goal.STEP), []
     figures = AS_IT_IS.figures(None)
-    turns = _Turns(Ratio(ratio, ratio * noise[0], ratio * noise[1]), SAME, figures, figures, whole)
+    turns = _Turns(Ratio(ratio, ratio * noise[0], ratio * noise[1]), SAME, figures, figures)
+    tune._whole = lambda *_: whole
     found = tune._slowness(one, turns if ratio else None)
     return None if found is None else found[1]
 

@@ -11,7 +11,7 @@ from breakscan.prove.fork_server import ForkServerProcess
 from breakscan.prove.proof import Goal, TrialVerdict, Tuning
 from breakscan.prove.protocol import FLOAT, RunRequest
 from breakscan.prove.runs import EndValues, Runs, step_loop
-from breakscan.prove.tune import SAME, TuneQuestion, tune
+from breakscan.prove.tune import SAME, TuneQuestion, _Tune, tune
 from breakscan.prove.tune_changes import NOT_COMPILED, TunedProgram, changes_of
 from breakscan.prove.worker import OutOfTime, UserProgram, WorkerError, Workers
 from breakscan.rulebook.config import NearestSettings
@@ -387,11 +387,12 @@ for step in range(30):
 
 @pytest.mark.slow
 def test_nothing_compiled_is_proved_before_others_are_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(_: object) -> None:
+    def interrupted(tuning: _Tune) -> None:
+        assert tuning._spare_eager()
         raise KeyboardInterrupt
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("breakscan.prove.tune._Tune._solve", interrupted)
+    monkeypatch.setattr(_Tune, "_speed_up", interrupted)
     best = tuned(tmp_path, SLEEPY, seconds=200.0).best
     assert best is not None
     assert ([one.names for one in best.changes], best.held_back) == ([(NOT_COMPILED,)], ())
