@@ -1,5 +1,6 @@
 """The changes of a program's text that ``tune`` tries, besides the edits of ``fix``: what is compiled, and how."""
 
+import itertools
 import os
 import re
 from collections import Counter
@@ -162,11 +163,15 @@ def _compiled_owner(file: UserFile, call: CompileCall) -> Edit | None:
 
 def _moved(program: TunedProgram, ran: RanCall, path: str, name: str, what: str = "in place of {}") -> ProgramChange:
     """Another function, compiled by a decorator."""
+    edit = _decorator_edit(program, ran, name)
+    return _without(ran, f"compile {name} {what.format(ran.call.target)}", (path, edit))
+
+
+def _decorator_edit(program: TunedProgram, ran: RanCall, name: str) -> TextEdit:
+    """A function compiled by a decorator, as by a call."""
     file = program.file(ran.path)
     arguments = ran.call.arguments(file) if file is not None else ""
-    decorator = f"{COMPILE}({arguments})" if arguments else COMPILE
-    edit = partial(_decorated_edit, name=name, decorator=decorator)
-    return _without(ran, f"compile {name} {what.format(ran.call.target)}", (path, edit))
+    return partial(_decorated_edit, name=name, decorator=f"{COMPILE}({arguments})" if arguments else COMPILE)
 
 
 def _of_decorators(program: TunedProgram) -> Iterator[ProgramChange]:
@@ -258,6 +263,62 @@ def _of_callers(program: TunedProgram) -> Iterator[ProgramChange]:
                 for caller in problem.called_from:
                     if ran.call.form is Form.DECORATOR and os.path.abspath(caller.path) == ran.path:
                         yield _moved(program, ran, ran.path, caller.function or "")
+
+
+def _of_arguments(program: TunedProgram) -> Iterator[ProgramChange]:
+    """A plain function that gives the compiled one its arguments in one form, where their ranks or layouts differ."""
+    for problem in program.explanation.problems:
+        for ran in program.calls_for(problem):
+            names = dict.fromkeys((ran.call.target, ran.target.name, f"{ran.target.name}.forward"))
+            for (kind, form, result, assumes), path, name in itertools.product(_FORMS, program.texts, names):
+                owners = {one.owner for one in problem.changes if one.kind is kind}
+                edit = partial(_with_outer, name=name, owners=owners, form=form, result=result)
+                edits: list[tuple[str, TextEdit]] = [(path, edit)]
+                if ran.call.form is not Form.DECORATOR:
+                    plain = at_call(ran.key, UserFile.without)
+                    edits = [(ran.path, plain), (path, _decorator_edit(program, ran, name)), *edits]
+                what = f"{form.format(min(owners, default=''))} for compiled {name}"
+                yield ProgramChange(RemedyKind.CONSTRUCT, what, writer(*edits), (assumes.format(name),))
+
+
+_ALONE = "{} computes each %s alone, and changes no argument"
+_FORMS = (
+    (ChangeKind.RANK, "{}.flatten()", ".view({}.shape)", _ALONE % "element"),
+    (ChangeKind.RANK, "{}.flatten(0, -2)", ".unflatten(0, {}.shape[:-1])", _ALONE % "last dimension"),
+    (ChangeKind.LAYOUT, "{}.contiguous()", "", "{} changes no argument, and returns no view of one"),
+)
+"""The kinds of changes, each with the form of an argument, that of the result, and what is assumed.  Views by ``reshape``
+are compiled anew for each rank of what they view, on torch 2.13."""
+
+
+def _with_outer(file: UserFile, name: str, owners: Container[str], form: str, result: str) -> Edit | None:
+    """``def f(x): return _f(x.flatten()).view(x.shape)``, above the compiled function, which becomes ``_f``."""
+    function = file.functions.get(name)
+    decorators = [*function.decorators] if function is not None else []
+    if function is None or not decorators or "compile" not in file.code(decorators[-1].decorator):
+        return None
+    given = function.params
+    around = next((one for one in file.around(function) if isinstance(one, cst.ClassDef | cst.FunctionDef)), None)
+    simple = [one.name.value for one in (*given.posonly_params, *given.params)]
+    changed = {one: form.format(one) for one in simple if one in owners}
+    if not changed or given.star_kwarg or isinstance(given.star_arg, cst.Param):
+        return None
+    arguments = [changed.get(one, one) for one in simple]
+    arguments += [f"{one.name.value}={one.name.value}" for one in given.kwonly_params]
+    bound = {file.code(one.decorator): one for one in decorators if m.matches(one.decorator, m.Name(_BOUND))}
+    inner = fresh_name(file.module, f"_{function.name.value}")
+    owner = ""
+    if isinstance(around, cst.ClassDef):
+        owner = f"{around.name.value if 'staticmethod' in bound else arguments.pop(0)}."
+    code = f"return {owner}{inner.value}({', '.join(arguments)}){result.format(next(iter(changed)))}"
+    docstring = function.body.body[: function.get_docstring() is not None]
+    body = cst.IndentedBlock([*docstring, cst.parse_statement(code)])
+    lines = [cst.EmptyLine(indent=False)] * (1 if owner else 2)
+    compiled = function.with_changes(name=inner, decorators=[*bound.values(), decorators[-1]], leading_lines=lines)
+    return Edit({function: [function.with_changes(decorators=decorators[:-1], body=body), compiled.deep_clone()]})
+
+
+_BOUND = m.MatchRegex("staticmethod|classmethod")
 
 
 def _of_branches(program: TunedProgram) -> Iterator[ProgramChange]:
@@ -897,6 +958,7 @@ SOLVING: tuple[Changes, ...] = (
     _of_loops,
     _of_plain_calls,
     _of_callers,
+    _of_arguments,
     _of_decorators,
     _of_steps,
     _of_branches,

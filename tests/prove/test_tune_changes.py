@@ -493,6 +493,39 @@ for n in range(4):
 """
 
 
+RANKS = """\
+class Steps:
+    @staticmethod
+    @torch.compile(backend="eager", dynamic=True)
+    def rounded(x, *, high=6.0):
+        \"\"\"To whole numbers.\"\"\"
+        return x.clamp(-high, high).round()
+
+for shape in ((4,), (2, 4), (2, 2, 4), (1, 2, 2, 4)):
+    Steps.rounded(torch.rand(shape), high=2.0)
+"""
+NORMS = """\
+class Norm(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(5))
+
+    def forward(self, x):
+        return x * x.square().mean(-1, keepdim=True).rsqrt() * self.weight
+
+norm = torch.compile(Norm(), backend="eager", dynamic=True)
+for shape in ((3, 5), (2, 2, 5), (2, 2, 2, 5)):
+    norm(torch.rand(shape))
+"""
+STRIDES = """\
+@torch.compile(backend="eager")
+def f(x, y):
+    return x.sin() + y
+
+x, y = torch.rand(4, 4), torch.rand(4, 4)
+for _ in range(2):
+    f(x, y), f(x.T, y)
+"""
 CHOSEN = """\
 @torch.compile(backend="eager")
 def f(x, parts):
@@ -539,6 +572,9 @@ f(torch.ones(3), [])
         (EXITS, "no early exit", Counts(1, 0, 1, 0), Counts(0, 0, 0, 1)),
         (ASKED, "scale.get() as a constant", Counts(4, 0, 0, 4), Counts(3, 0, 0, 4)),
         (ASKED, "torch.compiler.assume_constant_result at null", Counts(4, 0, 0, 4), Counts(3, 0, 0, 3)),
+        (RANKS, "x.flatten() for compiled Steps.rounded", Counts(0, 3, 0, 4), Counts(0, 0, 0, 1)),
+        (NORMS, "x.flatten(0, -2) for compiled Norm.forward", Counts(0, 2, 0, 3), Counts(0, 0, 0, 1)),
+        (STRIDES, "x.contiguous() for compiled f", Counts(0, 1, 0, 2), Counts(0, 0, 0, 1)),
         (SIZES, "torch.compile(..., dynamic=None)", Counts(0, 3, 0, 4), Counts(0, 1, 0, 2)),
         (SIZES, "torch.compile(..., dynamic=True)", Counts(0, 3, 0, 4), Counts(0, 0, 0, 1)),
         (SIZES, "without torch.compile", Counts(0, 3, 0, 4), Counts(0, 0, 0, 0)),
