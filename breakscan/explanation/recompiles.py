@@ -72,6 +72,7 @@ class Recompile:
     loop whose rounds depend on it, ``container`` the expression of the ``nn.Sequential`` that called the function.
     ``alone_for`` is a break in the function, or in what it calls, without which its caller's graph would have it;
     ``is_elsewhere`` says that another line calls the function than when the version was compiled.
+    ``selected`` is an index that has the number beside others, and what takes the same by ``select``.
     ``runs`` is how often graphs had run in the process before it; ``in_thread`` says that another thread than the main
     one called the version that did not fit."""
 
@@ -105,6 +106,7 @@ class Recompile:
     container: str | None = None
     runs: int | None = None
     in_thread: bool = False
+    selected: tuple[str, str] | None = None
 
 
 _MOST_VALUES = 5
@@ -518,6 +520,7 @@ def _recompile(
         made_by=_break_above(seen, fates, context) if origin is not Origin.USER else None,
         is_elsewhere=before is not None and _line_above(seen, context) != _line_above(before, context),
         runs=seen.runs,
+        selected=context.sources.selected(asked.path, asked.line, guard.subject) if asked else None,
         in_thread=before is not None and before.in_thread,
     )
 

@@ -212,6 +212,7 @@ def _not_the_users(package: str, group: Sequence[Recompile]) -> Remedies:
 def _own_remedies(group: Sequence[Recompile], changes: Sequence[ValueChange]) -> Remedies:
     """The remedies where the user's code passes or holds what changed."""
     first, change, shared = group[0], changes[0], group[0].shared
+    is_past = first.hit_limit or (shared is not None and shared.limit is not None)
     differs = first.is_elsewhere or any(one.objects > 1 for one in changes)
     # A branch on a size that crosses a break is there without the break as well.
     if change.holder is Holder.RESULT and change.kind is not ChangeKind.BRANCH_ON_SIZE:
@@ -232,10 +233,15 @@ def _own_remedies(group: Sequence[Recompile], changes: Sequence[ValueChange]) ->
         return (remedy("no-memo", **_facts(first, change)),)
     if change.kind is ChangeKind.SET_LATER and {*change.values} == {"None", "missing"}:
         return (remedy("set-always", **_facts(first, change)),)
+    if first.selected is not None and change.kind is ChangeKind.NUMBER and len(change.values) > 2:
+        index, select = first.selected
+        number = _number_of_objects(first, change, shared)
+        others = _of_objects(first, change, number, is_past=is_past) if change.objects > 1 else ()
+        made = remedy("select-of-module" if change.holder is Holder.MODULE else "select", index=index, select=select)
+        return (made, *(one for one in others if one.name != INTEGERS_OPEN))
     own = next((one for one in changes if one.objects > 1 and (one.is_parameter or one.kind in _OWN)), None)
     if differs and first.alone_for is not None:
         return _without_break("remove-break-inside", first.alone_for, first.function)
-    is_past = first.hit_limit or (shared is not None and shared.limit is not None)
     if own is not None and (is_past or own.kind is not ChangeKind.TYPE):
         is_known = own == change or first.how.calls > 1
         number = _number_of_objects(first, own, shared) if is_known else None

@@ -1,6 +1,7 @@
 """The code at a recorded position in the user's source: its span, its function, the form of a branch."""
 
 import ast
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -190,6 +191,13 @@ class UserSource:
         inner = ((one, part) for one in loops for part in ast.walk(one.iter))
         return next((one.lineno for one, part in inner if isinstance(part, ast.Name) and part.id in names), None)
 
+    def selected(self, path: str, line: int, number: str) -> tuple[str, str] | None:
+        """The index at a line that has a number beside others, as ``x[:, n]``, and what takes it by ``select``."""
+        file = self._file(path)
+        nodes = file.at(line) if file else ()
+        found = ((one, with_select(one, number)) for one in nodes if isinstance(one, ast.Subscript))
+        return next(((ast.unparse(one), made) for one, made in found if made), None)
+
     def switch(self, path: str, line: int, names: Sequence[str]) -> int | None:
         """The line of the innermost ``with`` or decorator around a line that is one of these calls, else of the last of
         them before it in the same function.  A name means it with any arguments."""
@@ -348,9 +356,13 @@ class _File:
         }
         self._parents = {child: node for node in ast.walk(self.module.tree) for child in ast.iter_child_nodes(node)}
 
+    def at(self, line: int) -> Sequence[Node]:
+        """The nodes at a line."""
+        return self._on_line.get(line, ())
+
     def calls_on(self, line: int) -> list[ast.Call]:
         """The calls at a line but for those of torch's functions."""
-        calls = [one for one in self._on_line.get(line, ()) if isinstance(one, ast.Call)]
+        calls = [one for one in self.at(line) if isinstance(one, ast.Call)]
         return [one for one in calls if not ast.unparse(one.func).startswith("torch.")]
 
     def node_at(self, line: int, column: int | None, end_column: int | None, is_branch: bool) -> Node | None:
@@ -397,6 +409,23 @@ class _File:
             elif not (isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not)):
                 break
         return found
+
+
+def with_select(index: ast.Subscript, number: str) -> str | None:
+    """``x.select(1, n)`` in place of ``x[:, n]``; None for an index without slices, as that of a dictionary may be."""
+    parts = index.slice.elts if isinstance(index.slice, ast.Tuple) else []
+    texts = list(map(ast.unparse, parts))
+    named = re.compile(rf"(?<![\w.]){re.escape(number)}(?![\w.(])")
+    at = next((n for n, part in enumerate(parts) if not isinstance(part, ast.Slice) and named.search(texts[n])), None)
+    if at is None or "None" in texts or not ("..." in texts or any(isinstance(one, ast.Slice) for one in parts)):
+        return None
+    dimension = at - len(parts) if "..." in texts[:at] else at
+    del texts[at]
+    while texts and texts[-1] in (":", "..."):
+        texts.pop()
+    rest = texts or (["..."] if isinstance(index.ctx, ast.Store) else [])
+    chosen = f"{ast.unparse(index.value)}.select({dimension}, {ast.unparse(parts[at])})"
+    return f"{chosen}[{', '.join(rest)}]" if rest else chosen
 
 
 def _compares_own(branch: ast.If) -> bool:

@@ -1,5 +1,6 @@
 """The changes of a program's text that ``tune`` tries, besides the edits of ``fix``: what is compiled, and how."""
 
+import ast
 import itertools
 import os
 import re
@@ -13,6 +14,7 @@ import libcst as cst
 from breakscan.explanation.compilations import CompileTarget
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.frames import FrameStatus
+from breakscan.explanation.user_source import with_select
 from breakscan.fix.result import in_one_line
 from breakscan.fix.rewrites.where import A_NEW_TENSOR, BOTH_COMPUTED
 from breakscan.fix.support import matchers as m
@@ -287,8 +289,8 @@ _FORMS = (
     (ChangeKind.RANK, "{}.flatten(0, -2)", ".unflatten(0, {}.shape[:-1])", _ALONE % "last dimension"),
     (ChangeKind.LAYOUT, "{}.contiguous()", "", "{} changes no argument, and returns no view of one"),
 )
-"""The kinds of changes, each with the form of an argument, that of the result, and what is assumed.  Views by ``reshape``
-are compiled anew for each rank of what they view, on torch 2.13."""
+"""The kinds of changes, each with the form of an argument, that of the result, and what is assumed.  Not ``reshape``:
+on torch 2.13, its views are compiled anew for each rank of what they view."""
 
 
 def _with_outer(file: UserFile, name: str, owners: Container[str], form: str, result: str) -> Edit | None:
@@ -852,6 +854,34 @@ def _of_attributes(program: TunedProgram) -> Iterator[ProgramChange]:
                     yield ProgramChange(RemedyKind.CONSTRUCT, what, write, (assumes,))
 
 
+def _of_indices(program: TunedProgram) -> Iterator[ProgramChange]:
+    """``x.select(1, n)`` in place of ``x[:, n]``, where the number is compiled in."""
+    for problem in program.explanation.problems:
+        names = {one.name for one in problem.remedies} & {"select", "select-of-module"}
+        for change in problem.changes if names else ():
+            if change.kind is ChangeKind.NUMBER and (at := change.asked_at) is not None:
+                select = partial(_selected, function=at.function or "", number=change.subject)
+                edits: list[tuple[str, TextEdit]] = [(os.path.abspath(at.path), select)]
+                if change.holder is Holder.MODULE:
+                    path = next((one.path for one in program.calls), next(iter(program.texts)))
+                    edits.append((path, partial(_setting_edit, setting=_INTEGERS_OPEN)))
+                yield ProgramChange(RemedyKind.CONSTRUCT, f"select by {change.subject}", writer(*edits))
+
+
+def _selected(file: UserFile, function: str, number: str) -> Edit | None:
+    found: dict[cst.CSTNode, Replacement] = {}
+    for node in walk(file.functions.get(function, file.module)):
+        index = ast.parse(file.code(node), mode="eval").body if isinstance(node, cst.Subscript) else None
+        if isinstance(index, ast.Subscript):
+            index.ctx = ast.Store() if isinstance(file.parents[node], cst.AssignTarget | cst.AugAssign) else ast.Load()
+            if code := with_select(index, number):
+                found[node] = cst.parse_expression(code)
+    return Edit(found) if found else None
+
+
+_INTEGERS_OPEN = Setting(DYNAMO, "allow_unspec_int_on_nn_module", "True")
+
+
 def _tensor_number(file: UserFile, name: str) -> Edit | None:
     """``self.steps = torch.tensor(0)``, wherever the attribute or item gets a number, or an argument of its object."""
     numbers: dict[cst.CSTNode, cst.BaseExpression] = {}
@@ -967,6 +997,7 @@ SOLVING: tuple[Changes, ...] = (
     _of_clocks,
     _of_constants,
     _of_sizes,
+    _of_indices,
     _of_other_calls,
     _of_attributes,
     _of_blocks,

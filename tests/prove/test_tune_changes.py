@@ -526,6 +526,27 @@ x, y = torch.rand(4, 4), torch.rand(4, 4)
 for _ in range(2):
     f(x, y), f(x.T, y)
 """
+PICKED = """\
+@torch.compile(backend="eager", dynamic=True)
+def f(x, out, t):
+    out[..., t + 1, :] = x[:, t, :2].sin()
+    return x[:, t] * 2
+
+for t in range(2, 6):
+    f(torch.rand(3, 8, 4), torch.zeros(3, 9, 2), t)
+"""
+NUMBERED = """\
+class Layer(torch.nn.Module):
+    def __init__(self, number):
+        super().__init__()
+        self.number = number
+
+    def forward(self, x):
+        return x[:, self.number, :] * 2
+
+for layer in [torch.compile(Layer(number), backend="eager") for number in range(5)]:
+    layer(torch.rand(3, 8, 4))
+"""
 CHOSEN = """\
 @torch.compile(backend="eager")
 def f(x, parts):
@@ -575,6 +596,8 @@ f(torch.ones(3), [])
         (RANKS, "x.flatten() for compiled Steps.rounded", Counts(0, 3, 0, 4), Counts(0, 0, 0, 1)),
         (NORMS, "x.flatten(0, -2) for compiled Norm.forward", Counts(0, 2, 0, 3), Counts(0, 0, 0, 1)),
         (STRIDES, "x.contiguous() for compiled f", Counts(0, 1, 0, 2), Counts(0, 0, 0, 1)),
+        (PICKED, "select by t", Counts(0, 3, 0, 4), Counts(0, 0, 0, 1)),
+        (NUMBERED, "select by self.number", Counts(0, 4, 0, 5), Counts(0, 1, 0, 2)),
         (SIZES, "torch.compile(..., dynamic=None)", Counts(0, 3, 0, 4), Counts(0, 1, 0, 2)),
         (SIZES, "torch.compile(..., dynamic=True)", Counts(0, 3, 0, 4), Counts(0, 0, 0, 1)),
         (SIZES, "without torch.compile", Counts(0, 3, 0, 4), Counts(0, 0, 0, 0)),
