@@ -40,6 +40,19 @@ def test_hard_programs_end(tmp_path: Path, source: str) -> None:
     assert not [e for e in result.errors if "bug" in e.message]
 
 
+def test_calls_through_many_files_end(tmp_path: Path) -> None:
+    body = (
+        "def f(x):\n    for y in x:\n        if y.ndim:\n            x = [part{}.f(one) for one in y]\n    return x\n"
+    )
+    for number in range(80):
+        (tmp_path / f"part{number}.py").write_text(f"import part{number + 1}\n{body.format(number + 1)}")
+    path = tmp_path / "first.py"
+    path.write_text("import torch, part0\n@torch.compile\ndef g(x):\n    return part0.f(x), x.sum().item()")
+    result = check_paths([path], Settings(root=tmp_path, target_torch="2.13"))
+    assert [finding.rule for finding in result.findings] == ["BRK201"]
+    assert not result.errors
+
+
 @pytest.mark.parametrize("regions", ["auto", "all"])
 def test_a_fault_costs_one_function(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, regions: Literal["auto", "all"]

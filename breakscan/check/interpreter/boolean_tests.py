@@ -33,7 +33,12 @@ def operate(frame: Frame, node: ast.AST, left: av.Value, op: ast.operator, right
         of_tensor = isinstance(right if drawn is left else left, av.Tensor | av.Unknown | av.Namespace)
         if not of_tensor or (drawn is left and isinstance(op, ast.Div) and isinstance(right, av.Tensor)):
             return emit_operation(frame, node, op, drawn)
-    return binary(left, right, op)
+    made = binary(left, right, op)
+    if isinstance(made, av.Unknown) and isinstance(op, ast.Sub | ast.Div | ast.Pow | ast.MatMult) and not frame.silent:
+        sides = getattr(node, "left", None), getattr(node, "right", None)
+        if any(isinstance(side, ast.Subscript) and isinstance(side.slice, ast.Slice) for side in sides):
+            return av.tensor(av.Sure.LIKELY)  # ``ends[1:] - ends[:-1]``: no list or text is computed with so
+    return made
 
 
 def compute_with_pointers(frame: Frame, node: ast.AST, *values: av.Value) -> None:

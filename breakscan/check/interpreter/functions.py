@@ -197,6 +197,8 @@ class SummaryCache:
         self._mode = mode
         self._interpret = interpret
         self.running: set[object] = set()
+        self.depth = 0
+        """The calls that are being interpreted, one in another, in all files."""
         self._made = 0
 
     def lend(self, info: FunctionInfo, parameters: dict[str, av.Value]) -> Summary | None:
@@ -238,6 +240,7 @@ MOST_CHANGES = 5
 MOST_CHANGES_BORROWED = 1
 """The same for a function of another file: the check of that file finds the rest."""
 MOST_CALLS_DEEP = 40
+FEW_CALLS_DEEP = 10
 MOST_BORROWED = 1500
 """The number of functions of other files that the entries of one file may have interpreted."""
 
@@ -256,7 +259,6 @@ class Functions:
         self.truth = self._single_calls.truth
         self._queue: dict[FunctionInfo, None] = {}
         """Functions whose inputs have changed since they ran."""
-        self._depth = 0
         self._borrowed = 0
 
     def call(
@@ -271,7 +273,7 @@ class Functions:
         declared = self._program.signatures.declared_result(info)
         wrappers = (wrapper_of(self._program.project, name, info) for name in info.decorators)
         around = [info, *(one.info for one in wrappers if one is not None)]  # a decorator may keep the compiler out
-        if self._depth > MOST_CALLS_DEEP or any(is_untraced(one, self._program.mode) for one in around):
+        if self._summaries.depth > MOST_CALLS_DEEP or any(is_untraced(one, self._program.mode) for one in around):
             return declared
         if frame.silent:
             single = self._single_calls
@@ -426,16 +428,19 @@ class Functions:
             attributes.read(info.owner)
         self._queue.pop(info, None)
         state.ran = state.running = True
-        self._depth += 1
+        self._summaries.depth += 1
         reader, attributes.reader = attributes.reader, info
         returns: av.Value = av.UNKNOWN
         try:
             with self._program.project.sparing(info.index, info.node):
                 returns = self._run(info, state)
+        except RecursionError:
+            if self._summaries.depth < FEW_CALLS_DEEP:
+                raise  # not the calls are nested too deeply, but what is in the function
         finally:
             attributes.reader = reader
             state.running = False
-            self._depth -= 1
+            self._summaries.depth -= 1
         changed = returns != state.returns
         state.returns = returns
         if changed:

@@ -160,7 +160,9 @@ def tensor_method(frame: Frame, node: ast.Call, owner: av.Tensor, name: str, arg
         return _array_method(frame, node, owner, name, arguments)
     arguments = _with_repeats(node, name, arguments)
     given = arguments.with_receiver(owner)
-    emit_call(frame, node, f"torch.Tensor.{name}", given, owner.sure)
+    # A parameter requires a gradient already, mostly.
+    kind = "torch.nn.Parameter" if owner.parameter and name == "requires_grad_" else "torch.Tensor"
+    emit_call(frame, node, f"{kind}.{name}", given, owner.sure)
     result = found_by_data(frame, name, given.values(), _method_result(frame, node, owner, name, arguments))
     return replace(result, optional=av.doubt(owner)) if isinstance(result, av.Tensor) and av.doubt(owner) else result
 
@@ -272,6 +274,8 @@ def _is_line(frame: Frame, name: str, node: ast.Call) -> bool:
         if known is not None and Shape.ONE_DIM in (known.plain_shapes or ()):
             return True
     is_flat = name in ("view", "reshape") and isinstance(node.func, ast.Attribute)
+    if name in facts.COUNT_LAST and not any(keyword.arg == "dim" for keyword in node.keywords):
+        return True  # it flattens
     return facts.DIMENSIONS_OF_NEW.get(name) == 1 or (is_flat and [ast.unparse(one) for one in node.args] == ["-1"])
 
 
