@@ -236,40 +236,24 @@ class Signatures:
 
     def _asks_if_none(self, info: FunctionInfo) -> frozenset[str]:
         """The parameters, and elements of them, that a function tests for None before it may change them."""
-
-        def find() -> frozenset[str]:
-            tests = (n for n in info.own_nodes if isinstance(n, ast.Compare) and len(n.ops) == 1)
-            asked = [subject for test in tests if (subject := none_test_subject(test)) is not None]
-            changed = _first_changes(info.own_nodes) if asked else {}
-            late = {ast.unparse(node) for node in asked if not _is_as_given(node, changed)}
-            return frozenset(map(ast.unparse, asked)) - late
-
-        return self._project.once(("asks if None", info), info.index, find)
+        return self._project.once(("asks if None", info), info.index, lambda: _asked_before_changes(info.own_nodes))
 
 
-def _first_changes(nodes: Sequence[ast.AST]) -> dict[str, int]:
-    """The line from which on a name may be bound anew, and what it holds, ``name[``, may be changed."""
-    found: dict[str, int] = {}
-    for node in nodes:
+def _asked_before_changes(nodes: Sequence[ast.AST]) -> frozenset[str]:
+    tests = [n for n in nodes if isinstance(n, ast.Compare) and len(n.ops) == 1 and none_test_subject(n) is not None]
+    changed: dict[str, int] = {}
+    for node in nodes if tests else ():
         for one in walk(node) if isinstance(node, ast.For | ast.AsyncFor | ast.While) else (node,):
-            held = one.value if isinstance(one, ast.Attribute | ast.Subscript) else one
-            stays = isinstance(getattr(one, "ctx", None), ast.Load) and not isinstance(one, ast.Attribute)
-            if isinstance(held, ast.Name) and not stays:
-                name, line = held.id + "[" * (held is not one), node.lineno  # type: ignore[attr-defined]
-                found[name] = min(found.get(name, line), line)
-    return found
-
-
-def _is_as_given(node: ast.expr, changed: Mapping[str, int]) -> bool:
-    """True if no statement before a node may change the name, or the element of one, that it is."""
-    match node:
-        case ast.Name(name):
-            changes = [name]
-        case ast.Subscript(ast.Name(name), ast.Constant()):
-            changes = [name, f"{name}["]
-        case _:
-            return False
-    return all(changed.get(one, node.lineno + 1) > node.lineno for one in changes)
+            if isinstance(one, ast.Attribute) or isinstance(getattr(one, "ctx", None), ast.Store | ast.Del):
+                name, line = getattr(getattr(one, "value", one), "id", ""), getattr(node, "lineno", 0)
+                changed[name] = min(changed.get(name, line), line)
+    late: dict[str, bool] = {}
+    for test in tests:
+        is_element = isinstance(test.left, ast.Subscript) and isinstance(test.left.slice, ast.Constant)
+        name = getattr(test.left.value if isinstance(test.left, ast.Subscript) and is_element else test.left, "id", "")
+        text = ast.unparse(test.left)
+        late[text] = late.get(text, False) or not name or changed.get(name, test.lineno + 1) <= test.lineno
+    return frozenset(text for text, is_late in late.items() if not is_late)
 
 
 def none_test_subject(test: ast.Compare) -> ast.expr | None:
