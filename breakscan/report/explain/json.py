@@ -51,7 +51,7 @@ COMPUTED: Computed = {
     Remedy: {"command": attrgetter("command")},
 }
 """The keys of a class that are not fields."""
-FOR_REMEDIES = ("is_memo", "is_elsewhere", "unrolled", "container", "alone_for", "in_thread")
+FOR_REMEDIES = ("is_memo", "is_elsewhere", "unrolled", "container", "alone_for", "in_thread", "selected")
 _LEFT_OUT: Mapping[type, tuple[str, ...]] = {
     Generated: ("code",),
     Problem: ("stack", "price", "page"),
