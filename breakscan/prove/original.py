@@ -163,6 +163,12 @@ class Original:
         self._add(distances)
         return [one for one in found if one.change not in NOTED]
 
+    def learns_noise(self) -> bool:
+        """Compiles the unchanged program if it was not yet: how far that is from eager is noise.  Returns whether it
+        was not."""
+        is_new = "compiled_differences" not in vars(self)
+        return is_new and self.compiled_differences is not None
+
     @property
     def notes(self) -> list[Observation]:
         """Remarks on the comparison."""

@@ -138,7 +138,6 @@ class _Made:
         return len(self.edits) + len(self.changes)
 
 
-_WEIGHED = {ObservationKind.MORE_BREAKS, ObservationKind.MORE_EAGER, ObservationKind.MORE_RECOMPILES}
 _SEVERAL = (RemedyKind.SHAPES, RemedyKind.CONSTRUCT)
 """The kinds of changes that are tried together where they do not help by themselves."""
 _SAME_OPERATIONS = (RemedyKind.SETTING, RemedyKind.SHAPES, RemedyKind.REGION)
@@ -520,7 +519,10 @@ class _Tune:
         if self.eager is None or self.question.goal is not Goal.STEP:
             return 0.0
         speed = self._speed(self.eager, ratio_of(self.base, self.eager, self.loop))
-        return (speed if self.spare is None else self.spare[0].ratio) / self.best.ratio
+        if self.spare is not None and self.spare[0].steps is not None:
+            # All of its interval has to lie above another program.
+            speed = min(self.spare[0].ratio, FOR_EAGER * self.spare[0].steps.low)
+        return speed / self.best.ratio
 
     def _try_eager(self) -> None:
         """Compiles nothing, if that is clearly faster than the best program.  No other change may do so."""
@@ -747,9 +749,9 @@ class _Tune:
     def _refusal(self, made: _Made, proof: Proof | None) -> tuple[TrialVerdict, str | Observation] | None:
         """Why the results of a program do not hold."""
         kinds = {one.kind for one in proof.reasons} if proof is not None else set()
-        # Whole runs have weighed breaks and recompiles, where no edit has to be proved; some calls cannot be compared.
-        is_weighed = ObservationKind.OTHER_CALLS in kinds or (kinds <= _WEIGHED and not made.edits)
-        if proof is not None and proof.verdict is ProofVerdict.REJECTED and not is_weighed:
+        # Some calls cannot be compared.
+        is_other = ObservationKind.OTHER_CALLS in kinds
+        if proof is not None and proof.verdict is ProofVerdict.REJECTED and not is_other:
             self.barred += made.edits
             differs = TrialVerdict.DIFFERS if proof.outputs_equal is False else TrialVerdict.FAILS
             return TrialVerdict.NO_GAIN if proof.outputs_equal else differs, proof.reasons[0]
@@ -798,6 +800,7 @@ class _Tune:
                 return self._turns(pairs) if pairs else None
             turns = self._turns(pairs)
             is_far = turns.is_faster and turns.ratio is not None and turns.ratio.low > measure.CLOSE
+            is_far = is_far and turns.ratio is not None and not turns.ratio.is_noisy
             is_enough = len(pairs) >= (FEWEST_PAIRS if is_far else PAIRS)
             is_clear = turns.ratio is None or turns.is_faster
             if turns.ratio is not None and not turns.ratio.is_noisy:
@@ -852,7 +855,8 @@ class _Tune:
         self.workers.cache_of = self.look.worker
         try:
             with running_original(self.workers) as original:
-                verifier = Verifier(original, list(candidate.texts), lambda *_: None)
+                # Whole runs have weighed breaks and recompiles.
+                verifier = Verifier(original, list(candidate.texts), lambda *_: None, weighs=False)
                 # It is timed in runs of the whole program.
                 proof = verifier.prove(candidate, ALL)
                 self.notes += [*notes_of(original.about), *verifier.notes]

@@ -152,9 +152,16 @@ class _Rejected(Exception):
 
 class Verifier:
     """Proves changes of a program. Raises WorkerError.  ``files`` are those that may change, ``proofs`` those so far,
-    and ``candidates`` what was proved, by label."""
+    and ``candidates`` what was proved, by label.  Unless it ``weighs`` breaks and recompiles, the unchanged program is
+    compiled only where results of a change differ, which its own may, too."""
 
-    def __init__(self, original: Original, files: Sequence[str], say: Callable[[str, str | None], None]) -> None:
+    def __init__(
+        self,
+        original: Original,
+        files: Sequence[str],
+        say: Callable[[str, str | None], None],
+        weighs: bool = True,
+    ) -> None:
         self.original = original
         self._files = files
         self._say = say
@@ -162,7 +169,9 @@ class Verifier:
         self.proofs: list[Proof] = []
         self.candidates: dict[str, Candidate] = {}
         self.race = StepRace(original)
-        self._original_differs = original.compiled_differences
+        self._weighs = weighs
+        if weighs:
+            _ = original.compiled_differences
 
     @property
     def notes(self) -> list[Observation]:
@@ -177,14 +186,14 @@ class Verifier:
 
     def divergence(self, program: Path | None) -> Divergence | None:
         """Finds where the unchanged program, compiled, differs from eager, if so; writes a minimal ``program``."""
-        if not self._original_differs or self.original.unrepeatable is not None:
+        if not self.original.compiled_differences or self.original.unrepeatable is not None:
             return None
         self._say("finding where compiled code differs from eager", None)
-        return find_divergence(self.original, self._original_differs, program)
+        return find_divergence(self.original, self.original.compiled_differences, program)
 
     def prove(self, candidate: Candidate, accepted_in: str | None = None) -> Proof:
         """Runs the program with the change. It is not timed if a set that has it is accepted.  Raises OutOfTime."""
-        trial = _Trial(candidate, self.original, accepted_in)
+        trial = _Trial(candidate, self.original, accepted_in, self._weighs)
         self._say("running the program", candidate.label)
         try:
             with contextlib.ExitStack() as stack:
@@ -236,11 +245,14 @@ class Verifier:
             # It varies the calls meanwhile.
             self._probe()
         after = self.original.compile(worker, trial.candidate)
-        revealed, objections = break_changes(trial.candidate, self.original.compiled, after)
-        trial.proof = replace(trial.proof, after=after.metrics, revealed=revealed)
-        # It need not be better than the unchanged program.
-        usual = {(one.part, one.change, one.path) for one in self._original_differs if one.change is not Change.ERROR}
+        weighed = break_changes(trial.candidate, self.original.compiled, after) if self._weighs else ((), [])
+        trial.proof = replace(trial.proof, after=after.metrics, revealed=weighed[0])
         found = self.original.differences(worker, after.result)
+        if found and self.original.learns_noise():
+            found = self.original.differences(worker, self.original.run_compiled(worker))
+        # It need not be better than the unchanged program.
+        own = self.original.compiled_differences if found else ()
+        usual = {(one.part, one.change, one.path) for one in own if one.change is not Change.ERROR}
         others = [one for one in found if (one.part, one.change, one.path) not in usual]
         are_errors = others and all(one.change is Change.ERROR for one in others)
         if are_errors and self.original.exact_differences(worker) == ():
@@ -249,7 +261,7 @@ class Verifier:
             others = [one for one in found if (one.part, one.change, one.path) not in usual]
         trial.add_differences(ObservationKind.COMPILED_DIFFERS, others)
         trial.proof = replace(trial.proof, outputs_equal=not trial.proof.reasons)
-        for observation in objections:
+        for observation in weighed[1]:
             trial.add(observation)
 
     def _measure(self, trial: "_Trial", worker: Worker) -> None:
@@ -276,6 +288,8 @@ class Verifier:
         trial.ran = {path: ran[path] + code for path, code in before.items()}
         trial.require_executed()
         eager = self.original.eager_differences(worker, moves)
+        if eager.differences and self.original.learns_noise():
+            eager = self.original.eager_differences(worker)
         exact = self.original.exact_differences(worker) if eager.differences or eager.loose else ()
         if exact == () and eager.differences and all(one.change is Change.ERROR for one in eager.differences):
             # The change computes the same function, and may only round otherwise.
@@ -323,7 +337,9 @@ class Verifier:
 class _Trial:
     """The checks of one change. ``proof`` holds the results; a reason rejects it. ``accepted_in`` is a set with it."""
 
-    def __init__(self, candidate: Candidate, original: Original, accepted_in: str | None = None) -> None:
+    def __init__(
+        self, candidate: Candidate, original: Original, accepted_in: str | None = None, weighs: bool = True
+    ) -> None:
         self.candidate = candidate
         self.accepted_in = accepted_in
         self.ran: Mapping[str, RanCode] = {}
@@ -337,7 +353,7 @@ class _Trial:
             ProofVerdict.REJECTED,
             (),
             None,
-            original.compiled.metrics,
+            original.compiled.metrics if weighs else Metrics(0, 0, 0, 0, {}, 0.0, 0.0),
             rule=finding.rule if finding else None,
             rewrite=candidate.rewrite,
             site=finding.site if finding else None,
