@@ -503,10 +503,13 @@ class _Tune:
             self.chosen, self.result = self.spare
 
     def _spare_eager(self) -> bool:
-        """Proves the program that compiles nothing first, where it looks clearly faster than the best: that takes a few
-        runs.  Others are then looked for as if it were not there.  Returns whether it holds."""
+        """Proves the program that compiles nothing first, where it looks clearly faster than the best, in less than
+        half of the time.  Others are then looked for as if it were not there.  Returns whether it holds."""
         best, chosen = self.best, self.chosen
-        if self._eager_speed() >= FOR_EAGER and self.spare is None and self.result is None:
+        steps = ratio_of(self.base, self.eager, self.loop) if self.eager is not None else None
+        is_clear = steps is not None and steps.low >= FOR_EAGER * self.best.ratio
+        is_short = 2 * (2 * PAIRS) * self.base.seconds < self._left(0.0)
+        if is_clear and is_short and self.spare is None and self.result is None:
             self._try_eager()
             if self.best is not best and self._proves() and self.result is not None:
                 self.spare, self.result = (self.best, self.result), None
