@@ -429,12 +429,18 @@ def with_select(index: ast.Subscript, number: str) -> str | None:
 
 
 def _compares_own(branch: ast.If) -> bool:
-    """Return whether the test compares an attribute that the branch sets with anything but None."""
+    """Return whether the test asks if an attribute that the branch sets is another than something, or less than what
+    it is set to."""
     inner = [node for statement in branch.body for node in ast.walk(statement)]
     set_there = {node.attr for node in inner if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)}
-    tests = [one for one in ast.walk(branch.test) if isinstance(one, ast.Compare)]
-    sides = (side for one in tests if isinstance(one.ops[0], ast.NotEq) for side in (one.left, *one.comparators))
-    return any(isinstance(side, ast.Attribute) and side.attr in set_there for side in sides)
+    assigned = {ast.unparse(node) for node in inner if isinstance(node, ast.Assign)}
+    for one in (node for node in ast.walk(branch.test) if isinstance(node, ast.Compare)):
+        sides = (one.left, *one.comparators)
+        own = [side for side in sides if isinstance(side, ast.Attribute) and side.attr in set_there]
+        becomes = {f"{ast.unparse(side)} = {ast.unparse(other)}" for side in own for other in sides}
+        if own and (isinstance(one.ops[0], ast.NotEq) or becomes & assigned):
+            return True
+    return False
 
 
 def _calls(node: ast.expr, names: Sequence[str]) -> bool:
