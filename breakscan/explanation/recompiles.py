@@ -72,7 +72,7 @@ class Recompile:
     loop whose rounds depend on it, ``container`` the expression of the ``nn.Sequential`` that called the function.
     ``alone_for`` is a break in the function, or in what it calls, without which its caller's graph would have it;
     ``is_elsewhere`` says that another line calls the function than when the version was compiled.
-    ``selected`` is an index with the number and others, and the same by ``select``.
+    ``selected`` is an index that has the number next to others, and what takes the same by ``select``.
     ``runs`` is how often graphs had run in the process before it; ``in_thread`` says that another thread than the main
     one called the version that did not fit."""
 

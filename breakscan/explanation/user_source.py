@@ -192,7 +192,7 @@ class UserSource:
         return next((one.lineno for one, part in inner if isinstance(part, ast.Name) and part.id in names), None)
 
     def selected(self, path: str, line: int, number: str) -> tuple[str, str] | None:
-        """The index with a number and others at a line, as ``x[:, n]``, and the same by ``select``."""
+        """The index at a line that has a number next to others, as ``x[:, n]``, and what takes it by ``select``."""
         file = self._file(path)
         nodes = file.at(line) if file else ()
         found = ((one, with_select(one, number)) for one in nodes if isinstance(one, ast.Subscript))
