@@ -270,17 +270,19 @@ def _of_callers(program: TunedProgram) -> Iterator[ProgramChange]:
 def _of_arguments(program: TunedProgram) -> Iterator[ProgramChange]:
     """A plain function that gives the compiled one its arguments in one form, where their ranks or layouts differ."""
     for problem in program.explanation.problems:
-        for ran in program.calls_for(problem):
-            names = dict.fromkeys((ran.call.target, ran.target.name, f"{ran.target.name}.forward"))
-            for (kind, form, result, assumes), path, name in itertools.product(_FORMS, program.texts, names):
-                owners = {one.owner for one in problem.changes if one.kind is kind}
-                edit = partial(_with_outer, name=name, owners=owners, form=form, result=result)
-                edits: list[tuple[str, TextEdit]] = [(path, edit)]
-                if ran.call.form is not Form.DECORATOR:
-                    plain = at_call(ran.key, UserFile.without)
-                    edits = [(ran.path, plain), (path, _decorator_edit(program, ran, name)), *edits]
-                what = f"{form.format(min(owners, default=''))} for compiled {name}"
-                yield ProgramChange(RemedyKind.CONSTRUCT, what, writer(*edits), (assumes.format(name),))
+        for (kind, form, result, assumes), ran in itertools.product(_FORMS, program.calls_for(problem)):
+            owners = {one.owner for one in problem.changes if one.kind is kind}
+            names = {ran.call.target, ran.target.name, f"{ran.target.name}.forward"}
+            for path in program.texts if owners else ():
+                file = program.file(path)
+                for name in sorted(names & file.functions.keys()) if file is not None else ():
+                    edit = partial(_with_outer, name=name, owners=owners, form=form, result=result)
+                    edits: list[tuple[str, TextEdit]] = [(path, edit)]
+                    if ran.call.form is not Form.DECORATOR:
+                        plain = at_call(ran.key, UserFile.without)
+                        edits = [(ran.path, plain), (path, _decorator_edit(program, ran, name)), *edits]
+                    what = f"{form.format(min(owners))} for compiled {name}"
+                    yield ProgramChange(RemedyKind.CONSTRUCT, what, writer(*edits), (assumes.format(name),))
 
 
 _ALONE = "{} computes each %s alone, and changes no argument"
