@@ -10,11 +10,11 @@ DISTINCTIVE_METHODS = frozenset(
     "unbind repeat_interleave new_zeros new_ones new_full new_tensor type_as bmm matmul logsumexp cumsum clamp "
     "clamp_ isnan isinf isfinite topk argmax argmin amax amin neg_ mul_ div_ add_ sub_ zero_ unique_consecutive "
     "requires_grad_ view_as narrow tril triu roll flatten_parameters item to_dense abs_ sqrt rsqrt "
-    "floor ceil numel ndimension new_empty bernoulli_ normal_ uniform_ fill_ copy_ index_fill index_add_".split()
+    "floor ceil numel ndimension new_empty bernoulli_ normal_ uniform_ fill_ copy_ index_fill index_add_ any".split()
 )
 """Methods that hardly anything but a tensor has.  A judgement about other libraries."""
 SUGGESTIVE_METHODS = frozenset(
-    "sum mean max min any all std var prod unique tolist reshape view squeeze long bool type".split()
+    "sum mean max min all std var prod unique tolist reshape view squeeze long bool type".split()
 )
 """Methods that arrays and series have too: on an unknown value they only suggest a tensor.  A judgement about other
 libraries."""
