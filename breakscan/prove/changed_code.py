@@ -12,6 +12,7 @@ from breakscan.source.spans import Outline
 from breakscan.source.walking import asks_for_compiling, tested_expressions
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_OPTIONS = ("mode", "dynamic", "fullgraph", "disable", "isolate_recompiles")
 
 
 class UnseenKind(str, Enum):
@@ -44,7 +45,7 @@ class UnseenCode:
 def changed_code_ran(after: str, lines: SourceMap, executed: Collection[int]) -> bool | None:
     """Return True if any changed statement of a new text ran, or none is in a function, so that it could run during a
     call; None if no statement has changed. ``lines`` says where the lines come from. Raises SyntaxError."""
-    changed = _innermost(after, lines.changed_lines())
+    changed = _innermost(ast.parse(after), lines.changed_lines())
     if not changed:
         return None
     return any(span.ran_in(executed) for span in changed) or not any(span.in_function for span in changed)
@@ -59,24 +60,25 @@ def lines_around(after: str, changed: Set[int], executed: Collection[int]) -> se
     return {line for line in changed if nodes[line] in began}
 
 
-def _innermost(text: str, changed: Set[int]) -> "list[_Span]":
+def _innermost(tree: ast.AST, changed: Set[int]) -> "list[_Span]":
     """The statements of which a line has changed.  Of two nested ones, the inner one counts."""
-    spans = [span for span in _spans(ast.parse(text)) if not changed.isdisjoint(range(span.first, span.last + 1))]
+    spans = [span for span in _spans(tree) if not changed.isdisjoint(range(span.first, span.last + 1))]
     return [span for span in spans if not any(other is not span and span.holds(other) for other in spans)]
 
 
 def unrun(kind: UnseenKind, path: str, text: str, other: str, changed: Set[int], ran: RanCode) -> list[UnseenCode]:
     """The statements, arms, bodies and defaults on the ``changed`` lines of one text that did not run, except for
     statements that are in the other text, too, or that depend on a test of whether the code is being compiled."""
-    known = {span.code for span in _spans(ast.parse(other))}
+    tree, others = _parsed(text), _parsed(other)
+    known = {span.code for span in _spans(others)}
     found = [
         (span.first, text.split("\n")[span.first - 1].strip())
-        for span in _innermost(text, changed)
+        for span in _innermost(tree, changed)
         if not span.compiler_only and span.code not in known and not span.ran_in(ran.lines)
     ]
     missing = {line for line, _ in found}
-    parts = {ast.dump(part) for part in _parts(ast.parse(other))}
-    for part in _parts(ast.parse(text)):
+    parts = {ast.dump(part) for part in _parts(others)}
+    for part in _parts(tree):
         # A statement that did not run is named as a whole.
         is_new = part.lineno in changed and part.lineno not in missing and ast.dump(part) not in parts
         around = span_of(part)
@@ -86,8 +88,8 @@ def unrun(kind: UnseenKind, path: str, text: str, other: str, changed: Set[int],
     unseen = [UnseenCode(kind, path, line, code) for line, code in dict(found).items()]
     if kind is UnseenKind.REPLACED:
         return unseen
-    defaults = {ast.dump(one) for *_, one in _defaults(ast.parse(other))}
-    for function, name, value in _defaults(ast.parse(text)):
+    defaults = {ast.dump(one) for *_, one in _defaults(others)}
+    for function, name, value in _defaults(tree):
         first = min([function.lineno, *(one.lineno for one in function.decorator_list)])
         is_new = value.lineno in changed and ast.dump(value) not in defaults
         if is_new and f"{first} {name} {ast.unparse(value)}" not in ran.arguments:
@@ -98,8 +100,7 @@ def unrun(kind: UnseenKind, path: str, text: str, other: str, changed: Set[int],
 
 def _parts(tree: ast.AST) -> Iterator[ast.expr]:
     """The expressions that need not run where their statement does."""
-    options = _options_of_compile(tree)
-    for node in (one for one in ast.walk(tree) if one not in options):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Lambda):
             yield node.body
         elif isinstance(node, ast.IfExp):
@@ -185,7 +186,7 @@ def replaced_tests(before: str, after: str, lines: SourceMap) -> list[ast.expr]:
     whether code is being compiled is not among them: the compiler decides its outcome; nor is one that only decides how
     something is compiled."""
     old, new = before.split("\n"), after.split("\n")
-    tree = ast.parse(before)
+    tree = _parsed(before)
     places = {origin + 1: at + 1 for at, origin in enumerate(lines.origins) if old[origin].strip() == new[at].strip()}
     # A line that both texts have once may have moved farther.
     was, now = ([line.strip() for line in text] for text in (old, new))
@@ -204,17 +205,18 @@ def replaced_tests(before: str, after: str, lines: SourceMap) -> list[ast.expr]:
         across = (line for line, at in places.items() if old[line - 1].strip() and (line < test.lineno) != (at < place))
         return bool(here[0]) and any(line != test.lineno and functions(line) == here for line in across)
 
-    options = _options_of_compile(tree)
-    nodes = [one.node for one in tested_expressions(tree) if one.node not in options]
+    nodes = [one.node for one in tested_expressions(tree)]
     found = [node for node in nodes if not asks_for_compiling(node) and is_replaced(node)]
     return sorted(found, key=lambda node: (node.lineno, node.col_offset))
 
 
-def _options_of_compile(tree: ast.AST) -> set[ast.AST]:
-    """The nodes of the options of ``torch.compile``, with which a program computes the same."""
-    calls = (one for one in ast.walk(tree) if isinstance(one, ast.Call) and ast.unparse(one.func).endswith("compile"))
-    options = (one for call in calls for one in call.keywords if one.arg in ("mode", "dynamic", "fullgraph", "disable"))
-    return {node for one in options for node in ast.walk(one)}
+def _parsed(text: str) -> ast.Module:
+    """The tree of a text without the options of ``torch.compile`` with which a program computes the same."""
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("compile"):
+            node.keywords = [one for one in node.keywords if one.arg not in _OPTIONS]
+    return tree
 
 
 def statement_around(text: str, test: ast.expr) -> range:

@@ -174,3 +174,10 @@ def test_new_code_that_did_not_run_is_named(tmp_path: Path, code: str, named: li
     with ExecutedCode([path]).noted(closely=True) as ran:
         names["f"](1)
     assert unrun_code(before, after, ran.found()[path]) == named
+
+
+@pytest.mark.parametrize(("made", "named"), [("compile(g, dynamic=True)", []), ("compile(h)", ["compile(h)"])])
+def test_options_of_compile_are_no_new_code(made: str, named: list[str]) -> None:
+    text = "f = torch.{} if arguments.compile else g\n"
+    ran = RanCode(frozenset({1}), frozenset({(9, 0, 9, 1)}))
+    assert unrun_code(text.format("compile(g)"), text.format(made), ran) == [f"torch.{one}" for one in named]
