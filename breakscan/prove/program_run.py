@@ -13,14 +13,11 @@ import functools
 import itertools
 import linecache
 import os
-import re
 import sys
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
 from resource import RUSAGE_SELF, getrusage
 from types import CodeType, FrameType, SimpleNamespace
 from typing import Any
@@ -68,10 +65,6 @@ MOST_ELEMENTS = 2**22
 """Elements of such a value."""
 WRAPPER = "._orig_mod"
 """The attribute in which ``torch.compile`` keeps a module that it was given."""
-PRINTED = "printed "
-"""The prefix of the paths of printed numbers."""
-_DECIMAL = re.compile(r"-?\d+\.\d+(?:e[+-]?\d+)?")
-_NUMBER = re.compile(_DECIMAL.pattern + r"(?![\de]|\s*(?:[mnuµ]?s|secs?|seconds?|min|it/s)\b)")
 
 
 @dataclass(slots=True)
@@ -205,11 +198,7 @@ class WholeProgram:
         """The distances of the values from those in a file, by path, where both have them."""
         with plain_modes():
             own, _ = self._values()
-            return {
-                name: (_distance_of_printed if name.startswith(PRINTED) else _distance)(plain(own[name]), value)
-                for name, value in read_file(path).items()
-                if name in own
-            }
+            return {name: _distance(plain(own[name]), value) for name, value in read_file(path).items() if name in own}
 
     # -- what the program calls ---------------------------------------------------------------------------------------
 
@@ -318,11 +307,7 @@ class WholeProgram:
             for path, value in values.items()
             if not any(name in path for name in OF_DYNAMO)
         }
-        kept |= self._of_steps
-        if not any(value.is_floating_point() for value in kept.values()):
-            kept |= (printed := dict(_printed()))
-            floats = {*printed}
-        return kept | self._results, {path.replace(WRAPPER, "") for path in floats} | self._floats
+        return kept | self._of_steps | self._results, {path.replace(WRAPPER, "") for path in floats} | self._floats
 
     def _export(self, export: Any, module: Any, args: Any, kwargs: Any = None, *others: Any, **options: Any) -> Any:
         """Export the module, and keep its results for the example; without the compiler, the module in place of it."""
@@ -462,25 +447,6 @@ def _own_files() -> tuple[str, ...]:
         if (file := getattr(module, "__file__", None)) and file.endswith(".py") and is_own(name)
     }
     return tuple(found)
-
-
-def _printed() -> Iterator[tuple[str, Any]]:
-    """The numbers that the program printed, with what their last digit is worth, by the text around them: without
-    times, and without lines of warnings and logs, which name lines of files."""
-    sys.stdout.flush()
-    with contextlib.suppress(OSError), open("/proc/self/fd/1", encoding="utf-8", errors="replace") as file:
-        counts: Counter[str] = Counter()
-        for line in file:
-            text = _DECIMAL.sub("…", line.strip())
-            counts[text] += 1
-            for at, one in enumerate(_NUMBER.findall(line) if ".py" not in line else ()):
-                worth = 10.0 ** int(Decimal(one).as_tuple().exponent)
-                yield f"{PRINTED}{text!r}[{counts[text]}][{at}]", torch.tensor([float(one), worth], dtype=torch.float64)
-
-
-def _distance_of_printed(one: Any, other: Any) -> float:
-    (value, worth), (expected, its) = one.tolist(), other.tolist()
-    return float(max(0.0, abs(value - expected) - max(worth, its)) / max(abs(expected), its))
 
 
 def _distance(one: torch.Tensor, other: torch.Tensor) -> float:
