@@ -77,7 +77,7 @@ class CompileHook:
         """Removes the recorder's hooks from what ``torch.compile`` made: they would be timed, too."""
         for context in self.contexts:
             hooks = context.enter_exit_hooks
-            hooks[:] = [hook for hook in hooks if not hasattr(hook, "meter")]
+            hooks[:] = [hook for hook in hooks if not hasattr(hook, "of")]
 
 
 def _stand_in(compiled: Callable[..., object], call: Callable[..., object]) -> Callable[..., object]:
