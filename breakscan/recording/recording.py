@@ -6,18 +6,16 @@ import errno
 import json
 import math
 import os
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 from breakscan.model.dataclass_json import decoder, encode
-from breakscan.model.words import counted, grouped
+from breakscan.model.words import grouped
 from breakscan.recording.records import (
     KINDS,
     BreakSeen,
     CompileStarted,
-    CompileTimed,
     FrameEnded,
     ProcessForked,
     ProcessStarted,
@@ -163,35 +161,3 @@ def _read_file(path: Path) -> Iterator[Record]:
         except (ValueError, TypeError, KeyError, RecursionError):
             continue
         yield record
-
-
-class Tally:
-    """The records in a folder by kind, and the seconds of compiling; :meth:`read` goes on where it ended last."""
-
-    def __init__(self, folder: Path) -> None:
-        self.kinds: Counter[str] = Counter()
-        self.compile_seconds = 0.0
-        self._folder = folder
-        self._read: dict[Path, int] = {}
-
-    def read(self) -> None:
-        """Takes in what was written since.  A line that is not complete waits for the next time."""
-        for path in self._folder.glob(f"*{SUFFIX}"):
-            with path.open("rb") as stream:
-                stream.seek(self._read.get(path, 0))
-                for line in stream:
-                    if not line.endswith(b"\n"):
-                        break
-                    self._read[path] = self._read.get(path, 0) + len(line)
-                    kind = line[2 : line.find(b'"', 2)].decode("ascii", "replace")
-                    self.kinds[kind] += 1
-                    if kind == CompileTimed.__name__:
-                        self.compile_seconds += float(json.loads(line)[1][1])
-
-    @property
-    def words(self) -> str:
-        """``12 graphs, 3 breaks, 2 recompiles, 41 s compiling``."""
-        parts = [counted(self.kinds["GraphCompiled"], "graph"), counted(self.kinds["BreakSeen"], "break")]
-        if recompiles := self.kinds["RecompileSeen"]:
-            parts.append(counted(recompiles, "recompile"))
-        return f"{', '.join(parts)}, {self.compile_seconds:.0f} s compiling"

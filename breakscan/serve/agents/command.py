@@ -23,6 +23,7 @@ KEPT = 16_000  # bytes of the output of a process, its last, that are kept
 PATIENCE = 30.0  # seconds that a process has for its report once it is asked to end
 AT_ONCE = 1.0  # seconds that it has where nobody waits for the report
 EVERY = 1.0  # seconds between two notifications of progress
+OWN = "breakscan: "  # the start of breakscan's own lines
 _HERE = str(Path(__file__).resolve().parents[3])  # the folder that breakscan lies in
 _START = (
     # The working directory is not searched: a folder named breakscan there would be run.
@@ -54,20 +55,18 @@ async def run_command(
     folder: str,
     limit: float,
     progress: Progress | None = None,
-    doing: Callable[[Path, str], str] = lambda recording, output: "",
-    *,
-    saves: bool = False,
 ) -> CommandResult:
     """Run a command with ``options`` in ``folder``.
 
     After ``limit`` seconds the process is asked to end, and reports what it has.  ``progress`` is called with the
-    seconds so far and the words that ``doing`` makes of the recording (which ``saves`` asks for) and of the output.
-    Cancelling ends the process.  Raises ToolFailure if there is no report.
+    seconds so far and the last line that was printed.  Cancelling ends the process.  Raises ToolFailure if there is no
+    report.
     """
     with tempfile.TemporaryDirectory(prefix="breakscan-mcp-") as work:
         path = Path(work, "report.json")
-        recording = Path(work, "recording")
-        words = [command, "--format", "json", "--output", str(path), *(["--save", str(recording)] if saves else [])]
+        # Its recording goes with the folder, also where it is killed.
+        saved = ["--save", str(Path(work, "recording"))] if command == "explain" else []
+        words = [command, "--format", "json", "--output", str(path), *saved]
         started = time.monotonic()
         output = bytearray()
         ended_by: float | None = None
@@ -87,7 +86,7 @@ async def run_command(
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(_keep_last, process.stdout, output)
                 if progress is not None:
-                    tasks.start_soon(_report_progress, progress, lambda: doing(recording, _text(output)), started)
+                    tasks.start_soon(_report_progress, progress, output, started)
                 with anyio.move_on_after(limit):
                     await process.wait()
                 if process.returncode is None:
@@ -117,13 +116,10 @@ def _text(output: bytearray) -> str:
     return output.decode("utf-8", "replace")
 
 
-async def _report_progress(progress: Progress, doing: Callable[[], str], started: float) -> None:
+async def _report_progress(progress: Progress, output: bytearray, started: float) -> None:
     while True:
         await anyio.sleep(EVERY)
-        words = ""
-        with contextlib.suppress(OSError, ValueError):
-            words = await anyio.to_thread.run_sync(doing)
-        await progress(time.monotonic() - started, words)
+        await progress(time.monotonic() - started, _last(_text(output)).removeprefix(OWN) if output else "")
 
 
 async def _end(process: Process, patience: float) -> None:

@@ -17,13 +17,12 @@ from pydantic import BeforeValidator, Field
 
 from breakscan import __version__
 from breakscan.model.findings import Kind, Mode, Place
-from breakscan.recording.recording import Tally
 from breakscan.report.printable import visible
 from breakscan.rulebook.config import ConfigError, load_settings, resolve_target
 from breakscan.rulebook.document import RuleError
 from breakscan.rulebook.ledger import load_ledger
 from breakscan.serve.agents.answers import answer
-from breakscan.serve.agents.command import CommandResult, ToolFailure, run_command
+from breakscan.serve.agents.command import OWN, CommandResult, ToolFailure, run_command
 from breakscan.source.files import SKIPPED_FOLDERS
 from breakscan.source.paths import path_from, relative_to
 
@@ -36,7 +35,6 @@ _INSTRUCTIONS = (
 STATIC_SECONDS = 600.0  # the time limit of the tools that run no program
 TUNED = 0.8  # the part of the time limit of ``tune`` that it is given: a proof that has begun is ended
 _MOST_LINES = 15
-_OWN = "breakscan: "  # the start of breakscan's own lines
 
 
 def _listed(value: Any) -> Any:
@@ -179,16 +177,8 @@ class Tools:
     ) -> CallToolResult:
         """RUNS CODE: run a Python program and show where torch.compile did break, recompile or fall back to eager, why,
         and what it cost. The program runs as the user, with a time limit."""
-        tally: list[Tally] = []
-
-        def doing(recording: Path, _: str) -> str:
-            if not tally:
-                tally.append(Tally(recording))
-            tally[0].read()
-            return tally[0].words
-
         run = self._program(program, arguments, as_module, compile, last)
-        result = await self._run("explain", run, seconds, context, doing)
+        result = await self._run("explain", run, seconds, context)
         script = result.report["script"]
         ended = _ended(script["exit_status"], script["seconds"], result.limit)
         output = _last_lines(result.output) if script["exit_status"] and result.limit is None else ""
@@ -221,7 +211,7 @@ class Tools:
                 file = Path(folder, "change.diff")
                 file.write_text(patch, encoding="utf-8", errors="surrogatepass")
                 words += ["--patch", str(file)]
-            result = await self._run("verify", run and [*words, *run], seconds, context, _last_progress)
+            result = await self._run("verify", run and [*words, *run], seconds, context)
         return _answered("verify", result, offset, limit, ended=_cut(result))
 
     async def tune(
@@ -242,7 +232,7 @@ class Tools:
         fastest equal one as a patch. Changes no file, unless write is true."""
         words = [f"--time={TUNED * self._limit(seconds):g}", f"--goal={goal}", *(["--apply"] if write else [])]
         run = self._program(program, arguments, as_module, compile, last)
-        result = await self._run("tune", run and [*words, *run], seconds, context, _last_progress)
+        result = await self._run("tune", run and [*words, *run], seconds, context)
         return _answered("tune", result, offset, limit, ended=_cut(result))
 
     def rule(self, rule: RuleName) -> CallToolResult:
@@ -270,9 +260,7 @@ class Tools:
             }
         )
 
-    async def _run(
-        self, command: str, words: list[str], seconds: float, context: _Context, doing: Callable[[Path, str], str]
-    ) -> CommandResult:
+    async def _run(self, command: str, words: list[str], seconds: float, context: _Context) -> CommandResult:
         """Run a command on a program; without ``words``, return the result of its last run."""
         if not words:
             if command not in self._last:
@@ -285,8 +273,7 @@ class Tools:
         if self._running.statistics().locked:
             await progress(0.0, "waiting for another run to end")
         async with self._running:
-            folder, limit = self._root.folder, self._limit(seconds)
-            result = await run_command(command, words, folder, limit, progress, doing, saves=command == "explain")
+            result = await run_command(command, words, self._root.folder, self._limit(seconds), progress)
         self._last[command] = result
         return result
 
@@ -345,15 +332,9 @@ def _ended(status: int | None, seconds: float, limit: float | None) -> str:
     return f"{how} after {seconds:.1f} s"
 
 
-def _last_progress(_: Path, output: str) -> str:
-    """Return the last message of ``verify`` or ``tune``."""
-    messages = [line for line in output.splitlines() if line.startswith(_OWN)]
-    return visible(messages[-1].removeprefix(_OWN)) if messages else ""
-
-
 def _last_lines(output: str) -> str:
     """Return the last lines of a program, without those of breakscan."""
-    lines = [visible(line) for line in output.splitlines() if not line.startswith(_OWN)]
+    lines = [visible(line) for line in output.splitlines() if not line.startswith(OWN)]
     return "\n".join(lines[-_MOST_LINES:])
 
 
