@@ -3,7 +3,6 @@ of something compiled to the next.  It is steady if nothing is compiled in it.""
 
 import os
 import re
-import tempfile
 import threading
 import time
 from collections import defaultdict
@@ -22,7 +21,6 @@ STEPS = 5  # steps that are profiled, after one in which the profiler starts up
 _STEADY = 5  # steady steps before those: torch compiles, tunes and captures CUDA graphs in the first
 _LONGEST = 10.0  # seconds after which no further step is profiled
 _ATTEMPTS = 5  # profiles that may be given up because something was compiled meanwhile
-_KINETO = re.compile(rb"[A-Z]+:\d{4}-\d\d-\d\d [\d:]+ \d+:\d+ \w+\.cpp:\d+\] ")
 
 
 @dataclass(slots=True)
@@ -97,8 +95,12 @@ class ProfileHook(Hook):
         if _wait_for_device():
             activities.append(ProfilerActivity.CUDA)
         profiler = profile(activities=activities, acc_events=True)
-        with _without_kinetos_lines():
-            profiler.start()
+        # Kineto logs to standard error, where the program's own output stays, and reads how much when it starts.
+        is_own = "KINETO_LOG_LEVEL" in os.environ
+        os.environ.setdefault("KINETO_LOG_LEVEL", "99")
+        profiler.start()
+        if not is_own:
+            del os.environ["KINETO_LOG_LEVEL"]
         self._steps = self._began = 0
         self._left, self._of, self._profiler = self._left - 1, key, profiler
 
@@ -106,8 +108,7 @@ class ProfileHook(Hook):
         profiler, self._profiler, self._of = self._profiler, None, None
         self._calls.clear()
         if profiler is not None:
-            with _without_kinetos_lines():
-                profiler.stop()
+            profiler.stop()
 
     def ended(self) -> None:
         """Ends the profile, and writes what the whole steps in it say."""
@@ -115,8 +116,7 @@ class ProfileHook(Hook):
         profiler, of, self._profiler, self._of = self._profiler, self._of, None, None
         if profiler is None or of is None:
             return
-        with _without_kinetos_lines():
-            profiler.stop()
+        profiler.stop()
         if self._steps:
             zero = profiler.profiler.kineto_results.trace_start_ns()
             began, ended = ((at - zero) / 1e3 for at in (self._began, self._ended))
@@ -132,25 +132,6 @@ def _wait_for_device() -> bool:
     if in_use:
         torch.cuda.synchronize()
     return in_use
-
-
-@contextmanager
-def _without_kinetos_lines() -> Iterator[None]:
-    """Takes what Kineto logs off standard error, where the program's own output stays."""
-    kept = os.dup(2)
-    try:
-        with tempfile.TemporaryFile() as file:
-            os.dup2(file.fileno(), 2)
-            try:
-                yield
-            finally:
-                os.dup2(kept, 2)
-                file.seek(0)
-                for line in file:
-                    if not _KINETO.match(line):
-                        os.write(2, line)
-    finally:
-        os.close(kept)
 
 
 _MOST_CALLS = 5  # calls of libraries that are recorded
