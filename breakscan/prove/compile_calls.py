@@ -58,26 +58,18 @@ class CompileCall:
         """The code of its arguments besides the subject."""
         return ", ".join(file.code(one.with_changes(comma=cst.MaybeSentinel.DEFAULT)) for one in self.options.values())
 
-    def with_keyword(self, name: str, value: str | None) -> Edit | None:
-        """The edit that gives it a keyword argument, or takes it away."""
-        was = self.options.get(name)
-        if value is None if was is None else was.value.deep_equals(cst.parse_expression(value or "None")):
+    def with_keyword(self, name: str, value: str) -> Edit | None:
+        """The edit that gives it a keyword argument; None where that changes nothing."""
+        was, new = self.options.get(name), cst.parse_expression(value)
+        if value == "None" if was is None else was.value.deep_equals(new):
             return None
-        given = list(self.call.args) if self.call is not None else []
-        if self.call is None or was is None or was not in given:
-            # One that a partial gives is not taken away: None in its place is the default.
-            if self.call is not None:
-                return Edit({self.call: with_option(self.call, name, value or "None")})
+        if self.call is None:
             assert isinstance(self.node, cst.Decorator)
-            decorator = cst.Call(self.node.decorator, [argument(cst.parse_expression(value or "None"), name)])
+            decorator = cst.Call(self.node.decorator, [argument(new, name)])
             return Edit({self.node: self.node.with_changes(decorator=decorator)})
-        at = given.index(was)
-        if value is not None:
-            return Edit({was: was.with_changes(value=cst.parse_expression(value))})
-        last = given.pop(at)
-        if given and at == len(given):
-            given[-1] = _as_last(given[-1], last)
-        return Edit({self.call: self.call.with_changes(args=given)})
+        if was is not None and was in self.call.args:
+            return Edit({was: was.with_changes(value=new)})
+        return Edit({self.call: with_option(self.call, name, value)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,16 +309,6 @@ def imported(node: cst.CSTNode) -> Iterator[tuple[str, str]]:
 def is_simple(node: cst.CSTNode | None) -> bool:
     """True for a name, and for an attribute of one: to read it twice does no harm."""
     return isinstance(node, cst.Name) or (isinstance(node, cst.Attribute) and is_simple(node.value))
-
-
-def _as_last(moved: cst.Arg, last: cst.Arg) -> cst.Arg:
-    """An argument in the place of the last one; a comment behind it stays."""
-    mine, comma = moved.comma, last.comma
-    if isinstance(mine, cst.Comma) and isinstance(comma, cst.Comma):
-        space, end = mine.whitespace_after, comma.whitespace_after
-        if isinstance(space, cst.ParenthesizedWhitespace) and isinstance(end, cst.ParenthesizedWhitespace):
-            comma = mine.with_changes(whitespace_after=space.with_changes(indent=end.indent, last_line=end.last_line))
-    return moved.with_changes(comma=comma, whitespace_after_arg=last.whitespace_after_arg)
 
 
 def with_option(call: cst.Call, name: str, value: str) -> cst.Call:

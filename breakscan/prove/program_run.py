@@ -183,7 +183,6 @@ class WholeProgram:
             blocks=tuple(blocks_of(one) if one is not None else () for one in modules),
             inner=tuple(inner_modules(one) if one is not None else () for one in modules),
             files=_own_files(),
-            screens=self._request.graphs_only and hasattr(torch, INDUCTOR),
             weights_change=self._weights_change,
         )
 

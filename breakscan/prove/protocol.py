@@ -105,8 +105,7 @@ class RunReport:
     those calls and the ones that lead to them, where they were looked for; ``loops`` has the iterations of each that is
     timed; ``run_seconds`` is the time from the first step to the last.  ``stop`` is where the program was stopped, None
     where it was not; ``cuda`` says that it uses a GPU; ``blocks`` and ``inner`` modules are those of each module that
-    it compiles; ``screens``: without Inductor; ``weights_change``: between calls of what is compiled, tensors that it
-    reaches get other values."""
+    it compiles; ``weights_change``: between calls of what is compiled, tensors that it reaches get other values."""
 
     found: tuple[LoopSite, ...]
     loops: tuple[tuple[BlockTime, ...], ...]
@@ -119,7 +118,6 @@ class RunReport:
     inner: "tuple[tuple[ModulePart, ...], ...]"
     files: tuple[str, ...]
     """The files of the user's own modules that were loaded."""
-    screens: bool = False
     weights_change: bool = False
     calls: tuple[CallSite, ...] = ()
 

@@ -317,8 +317,6 @@ class _Tune:
         if any(self.best.problems):
             self.plain_request = replace(self.request, graphs_only=True)
             self.plain = self._run({}, self.plain_request, keep=True)
-            if not self.plain.report.screens:
-                self.notes.append("each trial compiles: this torch has no class for Inductor that tune knows")
             noise = self._run({}, self.plain_request, self.plain).distances
             # A counter that eager counts in another way says nothing of what a change computes.
             counts = {at: far for at, far in self.eager.distances.items() if self.base.dtypes[at] not in TOLERATED}

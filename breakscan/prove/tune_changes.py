@@ -625,8 +625,7 @@ def _keyword(file: UserFile, keys: Sequence[CallKey], known: Container[CallKey],
     calls = [call for key in keys if (call := file.find(key)) is not None]
     if len(calls) < len(keys):
         calls += [call for call in file.calls if file.key_of(call) not in known]
-    value = None if setting.value == "None" else setting.value
-    edits = [edit for call in calls if (edit := call.with_keyword(setting.name, value)) is not None]
+    edits = [edit for call in calls if (edit := call.with_keyword(setting.name, setting.value)) is not None]
     return Edit({node: new for edit in edits for node, new in edit.replace.items()}) if edits else None
 
 

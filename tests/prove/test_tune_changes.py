@@ -750,7 +750,7 @@ def test_blocks_are_compiled_by_a_partial_and_what_no_call_compiles_is_named(tmp
             "from torch import nn\n\nth._dynamo.config.capture_scalar_outputs = True\n\n"
             '@th.compile(backend="eager", dynamic=True)\n',
         ),
-        (SIZES, ["torch.compile(..., dynamic=None)"], '    net,\n    backend="eager",  # no code\n)\n'),
+        (SIZES, ["torch.compile(..., dynamic=None)"], '    backend="eager",  # no code\n    dynamic=None,\n)\n'),
         (LOADER, ["DataLoader(..., persistent_workers=True)"], "collate,\n    persistent_workers=True,\n)\n"),
         (GENERATE, ["without torch.compile"], "generate = model.generate  # decoding\n"),
         (LOOPED, ["without torch.compile"], "torch.nn.Linear(4, 4))\nnet(torch.rand(2, 4))\n"),
