@@ -375,7 +375,9 @@ def _bypassed_caches(compiles: Sequence[CompiledFrame], context: ExplainContext)
     for compiled in compiles:
         for use in compiled.caches:
             if use.outcome == "bypass" and use.reason:
-                line = _node_line(graphs.get(compiled.compile_id), cannot_be_stored(use.reason))
+                name, graph = (cannot_be_stored(use.reason) or "").rpartition(".")[2], graphs.get(compiled.compile_id)
+                nodes = graph.nodes if graph and name else ()
+                line = next((node.line for node in nodes if node.name.startswith(name)), None)
                 site = compiled.site if line is None else context.sources.site(line.path, line.line)
                 groups[site, use.cache, use.reason].append((compiled, line))
     for (site, cache, reason), found in groups.items():
@@ -404,11 +406,6 @@ def _bypassed_caches(compiles: Sequence[CompiledFrame], context: ExplainContext)
             count=len(found),
             reason=reason,
         )
-
-
-def _node_line(graph: GraphCompiled | None, function: str | None) -> StackFrame | None:
-    name = function.rpartition(".")[2] if function else None
-    return next((node.line for node in graph.nodes if name and node.name.startswith(name)), None) if graph else None
 
 
 _MANY_OPS = 1000

@@ -1,6 +1,5 @@
 """Graph breaks: each site once, with all that happened there."""
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -23,7 +22,7 @@ from breakscan.recording.parsers.frames import (
     rest_skipped,
 )
 from breakscan.recording.records import BreakSeen, Record, StackFrame
-from breakscan.rulebook.document import Rule
+from breakscan.rulebook.document import GB, Rule
 from breakscan.rulebook.remedies import ASKS_FOR_NAMES, NESTED
 from breakscan.source.spans import without_locals
 
@@ -275,9 +274,8 @@ def _place(group: Sequence[BreakSeen], context: ExplainContext) -> Place:
 
 
 BREAK_PAGES = "https://meta-pytorch.github.io/compile-graph-break-site/gb/"  # pages on breaks, as in messages of torch
-_ID = re.compile(r"GB\d{4}")
 
 
 def break_page(gb_id: str | None) -> str | None:
     """The page of a break by torch's id of it, such as ``GB0124``; None without one."""
-    return f"{BREAK_PAGES}{gb_id.lower()}.html" if gb_id and _ID.fullmatch(gb_id) else None
+    return f"{BREAK_PAGES}{gb_id.lower()}.html" if gb_id and GB.fullmatch(gb_id) else None

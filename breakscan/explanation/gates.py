@@ -19,7 +19,7 @@ from breakscan.model.findings import Site, Verdict
 from breakscan.model.problem import AROUND_COMPILER, Problem, ProblemKind
 from breakscan.model.torch_versions import minor_version
 from breakscan.model.words import counted, first_few, place, position
-from breakscan.rulebook.document import nearest
+from breakscan.rulebook.document import GB, nearest
 from breakscan.rulebook.library import Library
 from breakscan.source import code_match
 from breakscan.source.code_match import Matched, identity
@@ -232,7 +232,6 @@ def _break(path: Path, entry: Any) -> KnownBreak:
     return KnownBreak(**{**values, "verdict": Verdict(values["verdict"])}, line=0)
 
 
-_GB = re.compile(r"GB\d{4}")
 _FAMILY = re.compile(r"(BRK\d{0,2})X+")
 
 
@@ -261,8 +260,7 @@ class Gates:
     fail_on: tuple[Selector, ...] = ()
 
     def __bool__(self) -> bool:
-        limits = (self.max_breaks, self.max_recompiles, self.max_eager_calls, self.no_compile_after)
-        return any(limit is not None for limit in limits) or bool(self.fail_on)
+        return self != Gates()
 
 
 def selectors(words: Iterable[str], library: Library) -> tuple[Selector, ...]:
@@ -278,7 +276,7 @@ def selectors(words: Iterable[str], library: Library) -> tuple[Selector, ...]:
             return Selector(word, frozenset({word}))
         if upper.startswith("GB"):
             known = _ids_of_torch()
-            if not _GB.fullmatch(upper) or (known and upper not in known):
+            if not GB.fullmatch(upper) or (known and upper not in known):
                 raise ValueError(f"no graph break of PyTorch's is called {word!r}{nearest(upper, sorted(known))}")
             return Selector(upper, frozenset({upper}))
         family = _FAMILY.fullmatch(upper)

@@ -224,9 +224,8 @@ def _own_remedies(group: Sequence[Recompile], changes: Sequence[ValueChange]) ->
     growing = next(filter(_grows, changes), None)
     sizes = {value for one in changes if one.kind is ChangeKind.SIZE for value in one.values}
     looked_up = [one for one in changes if one.kind is ChangeKind.KEYS and one.holder is not Holder.ARGUMENT]
-    for one in looked_up:
-        if sizes & {*re.findall(r"\d+", one.subject.partition(" in ")[0])}:
-            return (remedy("no-memo", kept=f"what {one.owner} keeps"),)
+    if memos := [one for one in looked_up if sizes & {*re.findall(r"\d+", one.subject.partition(" in ")[0])}]:
+        return (remedy("no-memo", kept=f"what {memos[0].owner} keeps"),)
     if growing is not None:
         return (remedy("written-outside", owner=growing.owner),)
     if any(one.is_memo for one in group):
@@ -388,12 +387,10 @@ def _are_integers(change: ValueChange) -> bool:
 
 def _are_open_integers(changes: Sequence[ValueChange]) -> bool:
     """Return whether nothing but ints of modules and sizes of arguments differs: left open from the second on."""
-    for one in changes:
-        is_integer = one.kind is ChangeKind.NUMBER and one.holder is Holder.MODULE and _are_integers(one)
-        is_size = one.kind is ChangeKind.SIZE and one.holder is Holder.ARGUMENT and not one.is_parameter
-        if not is_size and not (is_integer and len({*one.values} - APART) > 2):
-            return False
-    return True
+    others = [one for one in changes if one.kind is not ChangeKind.SIZE or one.holder is not Holder.ARGUMENT]
+    are_ints = all(one.kind is ChangeKind.NUMBER and one.holder is Holder.MODULE for one in others)
+    is_given = not any(one.is_parameter for one in changes)
+    return are_ints and is_given and all(_are_integers(one) and len({*one.values} - APART) > 2 for one in others)
 
 
 def _facts(first: Recompile, change: ValueChange) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from breakscan.rulebook.remedies import remedies_at
 from breakscan.source.module import SourceModule, SourceProblem, parse_module
 from breakscan.source.source_files import SourceFiles
 from breakscan.source.spans import Outline, head_span, span, without_locals
+from breakscan.source.walking import form_of_test
 
 Node = ast.expr | ast.stmt
 Parents = Callable[[ast.AST], Iterator[tuple[ast.AST, ast.AST]]]  # enclosing nodes, with the child, inside out
@@ -38,7 +39,7 @@ def _form_of_node(node: Node, parents: Parents) -> str | None:
     if isinstance(node, ast.If | ast.While | ast.Assert):
         if isinstance(node.test, ast.BoolOp) and not isinstance(node, ast.Assert):
             return _word(node.test)
-        return _form_of_test(node)
+        return form_of_test(node)
     if isinstance(node, ast.BoolOp):
         return _word(node)
     if isinstance(node, ast.IfExp):
@@ -48,7 +49,7 @@ def _form_of_node(node: Node, parents: Parents) -> str | None:
     if isinstance(node, ast.Compare) and len(node.ops) > 1:
         # Python tests the truth of `a < x` first in `a < x < b`.
         asserted = next((p for p, child in parents(node) if isinstance(p, ast.Assert) and child is p.test), None)
-        return "and" if asserted is None else _form_of_test(asserted)
+        return "and" if asserted is None else form_of_test(asserted)
     if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In | ast.NotIn):
         return "in"
     return None
@@ -61,7 +62,7 @@ def _form_around(node: Node, parents: Parents) -> str | None:
         if isinstance(parent, ast.BoolOp):
             return _word(parent)
         if isinstance(parent, ast.If | ast.While | ast.Assert | ast.IfExp) and child is parent.test:
-            return _form_of_test(parent)
+            return form_of_test(parent)
         if isinstance(parent, ast.comprehension):
             return "filter" if child in parent.ifs else None
         if not (isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not)):
@@ -74,18 +75,6 @@ def _form_around(node: Node, parents: Parents) -> str | None:
 
 def _word(node: ast.BoolOp) -> str:
     return "and" if isinstance(node.op, ast.And) else "or"
-
-
-def _form_of_test(node: ast.If | ast.While | ast.Assert | ast.IfExp) -> str:
-    if isinstance(node, ast.While):
-        return "while"
-    if isinstance(node, ast.IfExp):
-        return "ternary"
-    if isinstance(node, ast.Assert):
-        is_plain = node.msg is None or (isinstance(node.msg, ast.Constant) and isinstance(node.msg.value, str))
-        return "assert" if is_plain else "assert-message"
-    only_raises = not node.orelse and isinstance(node.body[-1], ast.Raise) and len(node.body) <= 2
-    return "guard" if only_raises else "if"
 
 
 _ADDING = ("append", "appendleft", "extend", "insert", "add")
@@ -203,20 +192,12 @@ class UserSource:
         them before it in the same function.  A name means it with any arguments."""
         file, node = self._node(path, line)
         for parent in (node, *(parent for parent, _ in self._around(file, node))):
-            if isinstance(parent, ast.With | ast.AsyncWith):
-                entered = [item.context_expr for item in parent.items]
-            elif isinstance(parent, ast.FunctionDef | ast.AsyncFunctionDef):
-                entered = parent.decorator_list
-            else:
-                entered = []
-            if found := next((one.lineno for one in entered if _calls(one, names)), None):
-                return found
+            entered = [item.context_expr for item in getattr(parent, "items", ())]
             body = getattr(parent, "body", None)
-            before = [one for one in body if one.lineno < line] if isinstance(body, list) else []
-            switches = (
-                one.lineno for one in reversed(before) if isinstance(one, ast.Expr) and _calls(one.value, names)
-            )
-            if found := next(switches, None):
+            lines = [one for one in body if one.lineno < line] if isinstance(body, list) else []
+            before = [one.value for one in reversed(lines) if isinstance(one, ast.Expr)]
+            around: list[ast.expr] = [*entered, *getattr(parent, "decorator_list", ()), *before]
+            if found := next((one.lineno for one in around if _calls(one, names)), None):
                 return found
         return None
 
@@ -292,7 +273,8 @@ class UserSource:
             return None
         names = [argument.arg for argument in (*function.args.posonlyargs, *function.args.args)]
         names = names[1:] if names[:1] == ["self"] else names
-        calls = [one for one in caller.calls_on(call.line) if len(one.args) + len(one.keywords)]
+        calls = [one for one in caller.at(call.line) if isinstance(one, ast.Call) and (one.args or one.keywords)]
+        calls = [one for one in calls if not ast.unparse(one.func).startswith("torch.")]
         # The call goes by the name of the function, or is the only one: not that of a method of what another returned.
         named = [one for one in calls if ast.unparse(one.func).rpartition(".")[2] == getattr(function, "name", None)]
         others = [one for one in calls if not isinstance(getattr(one.func, "value", None), ast.Call)]
@@ -360,15 +342,10 @@ class _File:
         """The nodes at a line."""
         return self._on_line.get(line, ())
 
-    def calls_on(self, line: int) -> list[ast.Call]:
-        """The calls at a line but for those of torch's functions."""
-        calls = [one for one in self.at(line) if isinstance(one, ast.Call)]
-        return [one for one in calls if not ast.unparse(one.func).startswith("torch.")]
-
     def node_at(self, line: int, column: int | None, end_column: int | None, is_branch: bool) -> Node | None:
         """The outermost node that starts there and ends in that column, else the innermost around the position.
         Without a column it is the statement, or, if a branch is wanted, the test of the only branch in it."""
-        around = self._on_line.get(line, ())
+        around = self.at(line)
         if column is None:
             if line in self._decorators:
                 return None  # where a function begins, as in ``co_firstlineno``: not a part of what is around it

@@ -112,22 +112,13 @@ def basis_words(bench: Bench) -> list[str]:
         apart = f"Two eager processes differ by {measured.ratio_words(bench.same)}"
         said.append(f"{apart}: what lies within that, or below {LEAST}, counts as no faster.")
     said += measured.step_words(bench.step)
-    said += _repeated(bench)
+    if repeated := [row.label for row in bench.rows if row.processes == PROCESSES]:
+        rest = "; any other interval is of one process" if any(row.processes == 1 for row in bench.rows) else ""
+        each = "the interval of each holds how these differ"
+        said.append(f"{PROCESSES} processes were run of {' and '.join(repeated)}, and {each}{rest}.")
     if any(row.ratio is not None and row.ratio.is_noisy for row in bench.rows):
         said.append("Too noisy: other programs had the cores that the steps needed, or the times were far apart.")
     return said
-
-
-def _repeated(bench: Bench) -> list[str]:
-    """The intervals that are of more than one process."""
-    labels = [row.label for row in bench.rows if row.processes == PROCESSES]
-    if not labels:
-        return []
-    *others, last = labels
-    who = f"each were run of {', '.join(others)} and {last}" if others else f"were run of {last}"
-    what = "their intervals hold" if others else "its interval holds"
-    rest = "; any other interval is of one process" if any(row.processes == 1 for row in bench.rows) else ""
-    return [f"{PROCESSES} processes {who}, and {what} how these differ{rest}."]
 
 
 def _compiling(row: BenchRow) -> float | None:

@@ -1,6 +1,7 @@
 """Reports of ``fix``: the diff, the notes on standard error, and JSON, by ``schemas/fix.schema.json``."""
 
 import difflib
+import io
 import re
 from codecs import BOM_UTF8
 from collections import Counter
@@ -125,7 +126,8 @@ def diff_lines(repair: FileRepair) -> Iterator[str]:
     # ``git apply`` compares the first line with its byte order mark.
     mark = BOM_UTF8.decode() if repair.data.startswith(BOM_UTF8) else ""
     new = encoded(repair.path, repair.data, repair.after)
-    before, after = (_by_newlines(mark + text_of(data)) for data in (repair.data, new))
+    # ``str.splitlines`` would also split at form feeds and similar characters.
+    before, after = (io.StringIO(mark + text_of(data), newline="\n").readlines() for data in (repair.data, new))
     for line in difflib.unified_diff(before, after, f"a/{name}", f"b/{name}"):
         if hunk := _HUNK.match(line):
             inside = range(int(hunk[1]), int(hunk[1]) + int(hunk[2] or 1))
@@ -143,12 +145,6 @@ def _safety(edits: Sequence[Applied]) -> str:
     if not unsafe or unsafe == set(lines):
         return "unsafe" if unsafe else "safe"
     return ", ".join(f"line {line} {'unsafe' if line in unsafe else 'safe'}" for line in lines)
-
-
-def _by_newlines(text: str) -> list[str]:
-    """The lines with their line ends; ``str.splitlines`` would also split at form feeds and similar characters."""
-    lines = text.split("\n")
-    return [f"{line}\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
 
 
 def write_diff(report: FixReport, stream: TextIO) -> None:

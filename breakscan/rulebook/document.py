@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from breakscan.model.findings import ChangeKind, Holder, Kind, Mode, Place, Severity
+from breakscan.model.findings import ChangeKind, Holder, Kind, Place, Severity
 from breakscan.model.words import InputError
 from breakscan.rulebook.events import FORMS, OPERANDS, EventKind
 from breakscan.source.toml_text import TomlProblem, parse_toml
@@ -150,10 +150,6 @@ class Rule:
     def examples(self) -> tuple[Example, ...]:
         """The examples under *Breaks* and *Compiles*, read on demand.  Raises RuleError."""
         return tuple(_examples(self.body, self.body_line, self.path))
-
-    def instead_in(self, mode: Mode) -> str:
-        """The advice for code that is compiled in a mode."""
-        return self.instead_exported or self.instead if mode is Mode.EXPORT else self.instead
 
     def __repr__(self) -> str:
         # All of a document would be some 4,000 characters, in each break that somebody prints.

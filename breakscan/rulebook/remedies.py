@@ -21,7 +21,7 @@ from breakscan.rulebook.torch_facts.table import KEEPS_DIMENSIONS, load_api
 from breakscan.source.module import SourceModule
 from breakscan.source.spans import nodes_around, span
 from breakscan.source.toml_text import parse_toml
-from breakscan.source.walking import Definition, push_children
+from breakscan.source.walking import Definition, push_children, root_of
 
 _CAPTURES = ("capture_scalar_outputs", "capture_dynamic_output_shape_ops")
 """Code in which Python needs the value breaks all the same, or fails."""
@@ -72,14 +72,15 @@ def remedies_at(rule: Rule, module: SourceModule, site: Site, *, returns: bool) 
             names.append(f"{ASSERT} {line}")
         elif not is_sized and isinstance(need, ast.Call) and isinstance(need.func, ast.Attribute):
             # A call in a module other than torch.
-            names += [f"{COMPUTE_OUTSIDE} {need.lineno}"] if _root(need.func) not in _OWN else []
+            names += [f"{COMPUTE_OUTSIDE} {need.lineno}"] if root_of(need.func) not in _OWN else []
     return tuple(names)
 
 
 def rule_remedies(rule: Rule, mode: Mode, at_site: tuple[str, ...] = ()) -> tuple[Remedy, ...]:
     """The remedies of a rule, the best first.  ``at_site`` is what :func:`remedies_at` gives."""
     kind = RemedyKind.EDIT if rule.rewrites else RemedyKind.CONSTRUCT
-    instead = Remedy(kind, rule.name, rule.instead_in(mode), rewrites=rule.rewrites)
+    advice = rule.instead_exported if mode is Mode.EXPORT else None
+    instead = Remedy(kind, rule.name, advice or rule.instead, rewrites=rule.rewrites)
     kept = at_site if mode is Mode.DEFAULT else () if mode.exports else (LEAVE_LOOP,)
     entries = [entry.partition(" ") for entry in at_site if entry in kept]
     others = [remedy(name, line=line) for name, _, line in entries if name in remedy_table()]
@@ -154,7 +155,7 @@ def line_of_record(module: SourceModule, site: Site) -> int | None:
     same = [one for one in ast.walk(own) if isinstance(one, ast.Name | ast.Attribute) and ast.unparse(one) == name]
     calls = [parents[parents[one]] for one in same]
     is_alone = all(isinstance(one, ast.Call) and isinstance(parents[one], ast.Expr) for one in calls)
-    return call.lineno if same and is_alone and _root(owner) != "torch" else None
+    return call.lineno if same and is_alone and root_of(owner) != "torch" else None
 
 
 def leaves_loop(module: SourceModule, site: Site) -> bool:
@@ -217,7 +218,7 @@ class _Uses:
                     name = parent.func.id if isinstance(parent.func, ast.Name) else None
                     if callee := self._callee(parent):
                         return self._inside(callee, parent, child, is_tensor)
-                    if _root(parent.func) in {*_OWN, *self.modules} and ast.unparse(parent.func) not in _TRACED:
+                    if root_of(parent.func) in {*_OWN, *self.modules} and ast.unparse(parent.func) not in _TRACED:
                         return parent
                     if name is not None and name not in _PASSES_ON:
                         return parent
@@ -225,12 +226,12 @@ class _Uses:
                     if is_tensor and called in _PARTS:
                         return parent
                     whole = is_tensor and _is_whole(called, parent, len(parent.args))
-                    if whole or (name is None and not is_tensor and _root(parent.func) not in self.modules):
+                    if whole or (name is None and not is_tensor and root_of(parent.func) not in self.modules):
                         return []
                 case ast.Call() if is_tensor and _is_whole(getattr(child, "attr", ""), parent, 1 + len(parent.args)):
                     return []
                 case ast.Subscript() if child is parent.slice and not is_tensor:
-                    return parent if _root(parent.value) in _OWN or not isinstance(parent.value, ast.Name) else []
+                    return parent if root_of(parent.value) in _OWN or not isinstance(parent.value, ast.Name) else []
                 case ast.Slice():
                     return []
                 case ast.Return():
@@ -359,9 +360,3 @@ def _asks(parent: ast.AST, child: ast.AST) -> bool:
         case ast.BoolOp() | ast.JoinedStr() | ast.FormattedValue() | ast.Raise() | ast.Match():
             return True
     return False
-
-
-def _root(node: ast.AST) -> str | None:
-    while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
-        node = node.func if isinstance(node, ast.Call) else node.value
-    return node.id if isinstance(node, ast.Name) else None

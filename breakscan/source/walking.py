@@ -47,9 +47,30 @@ def stored_names(node: ast.AST) -> Iterator[str]:
             yield part.id
 
 
+def form_of_test(node: ast.If | ast.While | ast.Assert | ast.IfExp) -> str:
+    """The form of the branch that a node makes of its test, as ``rulebook.events`` names it: ``guard`` for an ``if``
+    that does nothing but raise."""
+    if isinstance(node, ast.While):
+        return "while"
+    if isinstance(node, ast.IfExp):
+        return "ternary"
+    if isinstance(node, ast.Assert):
+        is_plain = node.msg is None or (isinstance(node.msg, ast.Constant) and isinstance(node.msg.value, str))
+        return "assert" if is_plain else "assert-message"
+    only_raises = not node.orelse and isinstance(node.body[-1], ast.Raise) and len(node.body) <= 2
+    return "guard" if only_raises else "if"
+
+
 def reads(node: ast.AST, name: str) -> bool:
     """True if a name is read anywhere in a node."""
     return any(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load) for n in walk(node))
+
+
+def root_of(node: ast.AST) -> str | None:
+    """The name that an expression begins with: ``x`` of ``x.a[0].b()``."""
+    while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else None
 
 
 def is_name(node: ast.AST | None, name: str | None) -> bool:

@@ -228,12 +228,12 @@ def test_it_is_said_which_calls_have_a_backward_pass() -> None:
 def test_it_is_said_which_intervals_hold_how_processes_differ() -> None:
     told = " ".join(written("terminal").split())
     assert (
-        "4 processes were run of program's own, and its interval holds how these differ; any other interval is of one "
-        "process." in told
+        "4 processes were run of program's own, and the interval of each holds how these differ; any other interval is "
+        "of one process." in told
     )
     told = " ".join(written("terminal", bench(OWN_ROW, replace(FASTEST, processes=4))).split())
     assert (
-        '4 processes each were run of program\'s own and mode="reduce-overhead", and their intervals hold how these '
+        '4 processes were run of program\'s own and mode="reduce-overhead", and the interval of each holds how these '
         "differ." in told
     )
     assert "4 processes" not in " ".join(written("terminal", bench(FASTEST)).split())

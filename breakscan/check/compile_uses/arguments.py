@@ -158,18 +158,14 @@ _WRITTEN = (ast.List, ast.ListComp, ast.Dict, ast.DictComp)
 
 def parameter_of(call: ast.Call, argument: ast.expr, function: FunctionNode, bound: bool) -> str | None:
     names = [a.arg for a in (*function.args.posonlyargs, *function.args.args)][bound:]
+    rest = function.args.vararg.arg if function.args.vararg else None
     for i, given in enumerate(call.args):
         if given is argument:
-            if isinstance(given, ast.Starred) or i >= len(names):
-                return function.args.vararg.arg if function.args.vararg else None
-            return names[i]
+            return rest if isinstance(given, ast.Starred) or i >= len(names) else names[i]
         if isinstance(given, ast.Starred):
             return None
-    for keyword in call.keywords:
-        if keyword.value is argument:
-            known = [*names, *(a.arg for a in function.args.kwonlyargs)]
-            return keyword.arg if keyword.arg in known else None
-    return None
+    keyword = next((k.arg for k in call.keywords if k.value is argument), None)
+    return keyword if keyword in (*names, *(a.arg for a in function.args.kwonlyargs)) else None
 
 
 def treatment(function: FunctionNode, parameter: str, survey: Survey, target: Target | None) -> Treatment:

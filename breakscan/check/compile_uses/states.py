@@ -7,13 +7,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from breakscan.check.compile_uses.arguments import ArgumentChange, Changes, growing_lists, parameter_of
 from breakscan.check.compile_uses.uses import Found, Scope, Step, Survey, Target, Use, owner_of
 from breakscan.check.interpreter.signatures import State
-from breakscan.check.interpreter.statements import is_guard
 from breakscan.check.interpreter.values import Module, Size, instance_of
 from breakscan.check.project.index import FunctionInfo, ModuleIndex
 from breakscan.check.project.roots import Method
 from breakscan.model.words import grouped
 from breakscan.rulebook.events import EventKind
-from breakscan.source.walking import Loop, is_name, walk
+from breakscan.source.walking import Loop, form_of_test, is_name, walk
 
 
 def changing_attributes(survey: Survey) -> Iterator[Found]:
@@ -265,13 +264,14 @@ def size_branches(
         made = [n for n in info.own_nodes if isinstance(n, ast.Assign) and _is_size(n.value, sizes)]
         sizes |= {target.id for node in made for target in node.targets if isinstance(target, ast.Name)}
         for node in info.own_nodes:
-            test = node.test if isinstance(node, ast.If | ast.IfExp) else None
-            if isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Lt | ast.LtE | ast.Gt | ast.GtE):
+            if not isinstance(node, ast.If | ast.IfExp) or not isinstance(test := node.test, ast.Compare):
+                continue
+            if isinstance(test.ops[0], ast.Lt | ast.LtE | ast.Gt | ast.GtE):
                 others = [side for side in (test.left, test.comparators[0]) if not _is_size(side, sizes)]
                 # Dynamo takes each size of 0 and 1 apart in any case.
                 named = [side for side in others if isinstance(side, ast.Name | ast.Constant)]
                 limits = [side for side in named if getattr(side, "value", 2) not in (0, 1)]
-                if len(others) == len(limits) == 1 and not (isinstance(node, ast.If) and is_guard(node)):
+                if len(others) == len(limits) == 1 and form_of_test(node) != "guard":
                     yield _stored(test, info, "size-branch", ast.unparse(test))
 
 

@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import cast
 
 from breakscan.check.interpreter import narrowing
 from breakscan.check.interpreter import values as av
@@ -11,17 +12,8 @@ from breakscan.check.interpreter.frame import Frame
 from breakscan.model.findings import Condition, ConditionKind
 from breakscan.rulebook.events import EventKind
 
-_NAMES: dict[type[ast.operator | ast.unaryop], str] = {
-    ast.Add: "add",
-    ast.Sub: "sub",
-    ast.Mult: "mul",
-    ast.Div: "truediv",
-    ast.FloorDiv: "floordiv",
-    ast.Mod: "mod",
-    ast.Pow: "pow",
-    ast.USub: "neg",
-}
-"""Operators by their names in the module ``operator``."""
+_NAMES = {"Mult": "mul", "Div": "truediv", "USub": "neg"}
+"""The names of operators in the module ``operator``, where they differ from those of their nodes by more than case."""
 
 
 def operate(frame: Frame, node: ast.AST, left: av.Value, op: ast.operator, right: av.Value) -> av.Value:
@@ -51,7 +43,9 @@ def compute_with_pointers(frame: Frame, node: ast.AST, *values: av.Value) -> Non
 
 def emit_operation(frame: Frame, node: ast.AST, op: ast.operator | ast.unaryop, operand: av.Value) -> av.Value:
     """Emits an operation on a number that was drawn.  The graph ends there, and the result is computed in Python."""
-    frame.emit(EventKind.CALL, node, callee=f"operator.{_NAMES.get(type(op), '')}", operand=operand, sure=operand.sure)
+    name = type(op).__name__
+    callee = f"operator.{_NAMES.get(name, name.lower())}"
+    frame.emit(EventKind.CALL, node, callee=callee, operand=operand, sure=operand.sure)
     return av.CONSTANT
 
 
@@ -175,16 +169,13 @@ def _branch_operands(frame: Frame, test: ast.expr, found: list[_Branch], *, last
             _branch_operands(frame, operand, found, last=last and is_last, negated=negated)
 
         bool_operands(frame, test, visit)
-    elif isinstance(test, ast.Compare) and len(test.ops) > 1:
-        results = compare_all(frame, test)
-        for i, value in enumerate(results):
-            plain = last and not negated and i == len(results) - 1
-            if isinstance(value, DECIDED_LATE):
-                found.append(_Branch(test, value, tuple(frame.conditions), plain))
     else:
-        value = tested(frame.evaluate(test))
-        if isinstance(value, DECIDED_LATE):
-            found.append(_Branch(test, value, tuple(frame.conditions), last and not negated))
+        is_chain = isinstance(test, ast.Compare) and len(test.ops) > 1
+        results = compare_all(frame, cast(ast.Compare, test)) if is_chain else [tested(frame.evaluate(test))]
+        for i, value in enumerate(results, 1):
+            if isinstance(value, DECIDED_LATE):
+                plain = last and not negated and i == len(results)
+                found.append(_Branch(test, value, tuple(frame.conditions), plain))
 
 
 def tested(value: av.Value) -> av.Value:

@@ -296,10 +296,6 @@ class Frame:
         is_known = isinstance(test, ast.Attribute) and is_name(test.value, self.receiver) and test not in but
         return {test.attr: outcome} if is_known and isinstance(test, ast.Attribute) else {}
 
-    def known_outcome(self, test: ast.Attribute) -> bool | None:
-        """The outcome of a test of an attribute of the object, if an earlier test decides it."""
-        return self.outcomes.get(test.attr) if self.outcomes and is_name(test.value, self.receiver) else None
-
     def forget_outcomes(self, node: ast.AST) -> None:
         """Forgets the outcomes if a call, or a store, may change the object."""
         if self.outcomes and any(is_name(part, self.receiver) or is_name(part, "super") for part in walk(node)):

@@ -61,8 +61,8 @@ def known_truth(frame: Frame, test: ast.expr) -> bool | None:
     if isinstance(test, (ast.Name, ast.Attribute)):
         if frame.index.dotted(test) in ("typing.TYPE_CHECKING", "TYPE_CHECKING"):
             return False
-        if isinstance(test, ast.Attribute) and (outcome := frame.known_outcome(test)) is not None:
-            return outcome
+        if isinstance(test, ast.Attribute) and is_name(test.value, frame.receiver) and test.attr in frame.outcomes:
+            return frame.outcomes[test.attr]
         value = _known(frame, test)
         if isinstance(value, av.NoneValue):
             return False
@@ -181,7 +181,7 @@ def calls_with(frame: Frame, test: ast.expr, outcome: bool) -> tuple[Mapping[str
     calls = frame.nones
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) is outcome:
         return tuple(call for call in calls if all(call in calls_with(frame, one, outcome) for one in test.values))
-    subject = none_test_subject(test) if calls and isinstance(test, ast.Compare) and len(test.ops) == 1 else None
+    subject = none_test_subject(test) if calls else None
     if subject is None or not isinstance(test, ast.Compare):
         return calls
     text, is_none = ast.unparse(subject), isinstance(test.ops[0], ast.Is) is outcome

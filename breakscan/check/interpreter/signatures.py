@@ -226,7 +226,8 @@ class Signatures:
             if name in seen and name != info.receiver:
                 value = parameters.as_observed(value, seen[name])
             change = max(change, _join_parameter(state, name, value, declared))
-        if state.nones is not None and (asked := self._asks_if_none(info)):
+        find = partial(_asked_before_changes, info.own_nodes)
+        if state.nones is not None and (asked := self._project.once(("asks if None", info), info.index, find)):
             state.nones.add(frozenset(one for one in nones if one[0] in asked))
             state.nones = state.nones if len(state.nones) <= MOST_NONES else None
         for extra in (node.vararg, node.kwarg):
@@ -234,13 +235,10 @@ class Signatures:
                 state.parameters[extra.arg] = base[extra.arg]
         return change
 
-    def _asks_if_none(self, info: FunctionInfo) -> frozenset[str]:
-        """The parameters, and elements of them, that a function tests for None before it may change them."""
-        return self._project.once(("asks if None", info), info.index, lambda: _asked_before_changes(info.own_nodes))
-
 
 def _asked_before_changes(nodes: Sequence[ast.AST]) -> frozenset[str]:
-    tests = [n for n in nodes if isinstance(n, ast.Compare) and len(n.ops) == 1 and none_test_subject(n) is not None]
+    """The parameters, and elements of them, that a function tests for None before it may change them."""
+    tests = [n for n in nodes if isinstance(n, ast.Compare) and none_test_subject(n) is not None]
     changed: dict[str, int] = {}
     for node in nodes if tests else ():
         for one in walk(node) if isinstance(node, ast.For | ast.AsyncFor | ast.While) else (node,):
@@ -256,10 +254,12 @@ def _asked_before_changes(nodes: Sequence[ast.AST]) -> frozenset[str]:
     return frozenset(text for text, is_late in late.items() if not is_late)
 
 
-def none_test_subject(test: ast.Compare) -> ast.expr | None:
+def none_test_subject(test: ast.expr) -> ast.expr | None:
     """``x`` of ``x is None`` or ``x is not None``."""
-    is_asked = isinstance(test.ops[0], ast.Is | ast.IsNot) and _is_none(test.comparators[0])
-    return test.left if is_asked else None
+    match test:
+        case ast.Compare(left=subject, ops=[ast.Is() | ast.IsNot()], comparators=[ast.Constant(value=None)]):
+            return subject
+    return None
 
 
 def _told_none(name: str, value: av.Value | None) -> Iterator[tuple[str, bool]]:

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import reduce
-from typing import Any, TypeGuard, cast
+from typing import Any, cast
 
 from breakscan.check.interpreter import narrowing
 from breakscan.check.interpreter import values as av
@@ -17,7 +17,7 @@ from breakscan.check.interpreter.parameters import annotated_value, may_be_tenso
 from breakscan.check.interpreter.signatures import join_outcomes
 from breakscan.model.findings import Condition, ConditionKind, Place
 from breakscan.rulebook.events import EventKind
-from breakscan.source.walking import is_name, walk
+from breakscan.source.walking import form_of_test, is_name, walk
 
 
 def sets_up(frame: Frame, node: ast.expr) -> bool:
@@ -103,11 +103,13 @@ def _assign(frame: Frame, node: ast.Assign) -> None:
         value = replace(av.CONSTANT, truth=known)
     made = node.value.value if isinstance(node.value, ast.Subscript) else node.value
     is_plain = isinstance(value, av.Constant | av.Size)
+    sides = (node.value.left, node.value.right) if isinstance(node.value, ast.BinOp) else ()
     for target in node.targets:
         if isinstance(value, av.Unknown) and isinstance(made, ast.Call):
             _bind_result_of_unknown(frame, target, made)
-        elif is_plain and isinstance(target, ast.Attribute) and _is_update(node.value, target):
-            store_attribute(frame, target, value, _form_of_update(frame.evaluate(target), node.value))
+        elif is_plain and isinstance(target, ast.Attribute) and ast.unparse(target) in map(ast.unparse, sides):
+            # ``self.steps = self.steps + 1``
+            store_attribute(frame, target, value, _form_of_update(frame.evaluate(target), cast(ast.BinOp, node.value)))
         else:
             bind(frame, target, value)
 
@@ -127,11 +129,6 @@ def _bind_result_of_unknown(frame: Frame, target: ast.expr, call: ast.Call) -> N
             bind(frame, part, av.tensor(av.Sure.LIKELY))
         else:
             bind(frame, part, av.UNKNOWN)
-
-
-def _is_update(value: ast.expr, target: ast.Attribute) -> TypeGuard[ast.BinOp]:
-    """``self.steps = self.steps + 1``."""
-    return isinstance(value, ast.BinOp) and ast.unparse(target) in map(ast.unparse, (value.left, value.right))
 
 
 def _form_of_update(old: av.Value, update: ast.BinOp | ast.AugAssign) -> str:
@@ -185,7 +182,7 @@ def _if(frame: Frame, node: ast.If) -> bool:
     if known is not None:
         narrowing.narrow(frame, node.test, known)
         return run_body(frame, node.body if known else node.orelse)
-    late = branch(frame, node.test, "guard" if is_guard(node) else "if", node)
+    late = branch(frame, node.test, form_of_test(node), node)
     before, known_before = dict(frame.names), frame.outcomes
     frame.learn_outcomes(node.test, True, late)
     when_true = narrowing.narrow(frame, node.test, True)
@@ -241,11 +238,6 @@ def _mark_conditional(
             merged[name] = replace(value, optional=conditions[0])
         elif av.literal_of(other.get(name, av.UNKNOWN)) is not None:
             merged[name] = replace(value, optional=av.has_outcome(*test))
-
-
-def is_guard(node: ast.If) -> bool:
-    """True if an ``if`` does nothing but raise."""
-    return not node.orelse and isinstance(node.body[-1], ast.Raise) and len(node.body) <= 2
 
 
 def join_names(a: dict[str, av.Value], b: dict[str, av.Value]) -> dict[str, av.Value]:
@@ -353,9 +345,9 @@ def _try(frame: Frame, node: ast.Try) -> bool:
 
 
 def _assert(frame: Frame, node: ast.Assert) -> None:
-    constant = node.msg is None or (isinstance(node.msg, ast.Constant) and isinstance(node.msg.value, str))
     if narrowing.known_truth(frame, node.test) is None:
-        branch(frame, node.test, "assert" if constant else "assert-message", node, compound_only=constant)
+        form = form_of_test(node)
+        branch(frame, node.test, form, node, compound_only=form == "assert")
     narrowing.narrow(frame, node.test, True)
 
 

@@ -10,7 +10,7 @@ from breakscan.check.project.imports import Project
 from breakscan.check.project.index import ClassInfo, FunctionInfo, GlobalName, ModuleIndex, decorator_names
 from breakscan.model.findings import Mode, Region
 from breakscan.rulebook.torch_facts.not_measured import RETURN_THE_MODULE
-from breakscan.source.walking import is_name, own_nodes, reads, walk
+from breakscan.source.walking import is_name, own_nodes, reads, root_of, walk
 
 COMPILE = "torch.compile"
 EXPORT = "torch.export.export"
@@ -332,13 +332,10 @@ class RootFinder:
 
     def _is_foreign(self, node: ast.expr, place: Spot) -> bool:
         """True if an expression begins with an imported name that is no function, class or global of the project."""
-        while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
-            node = node.func if isinstance(node, ast.Call) else node.value
-        if not isinstance(node, ast.Name) or node.id not in place.index.imports:
-            return False
-        if any(not reads(value, node.id) for value in self._bound(node.id, place)):
+        name = root_of(node) or ""
+        if name not in place.index.imports or any(not reads(value, name) for value in self._bound(name, place)):
             return False  # what is bound to `attend = torch.compile(attend)` is still the import
-        return self.project.find(place.index.imports[node.id], place.index) is None
+        return self.project.find(place.index.imports[name], place.index) is None
 
     def _is_open(self, node: ast.expr, place: Spot, deep: int = 0) -> bool | None:
         """True if an expression that refers to nothing known may be any module, False if a library makes it, None for
@@ -438,7 +435,9 @@ class RootFinder:
         if isinstance(func, ast.Attribute) and func.attr in _PARTS:
             for held in self.resolve(func.value, place):
                 if isinstance(held, ClassInfo) and not self._is_container(func.value, place):
-                    yield from self._held_by(held)
+                    methods = (method for info in self.project.bases_of(held) for method in info.methods.values())
+                    for name in sorted({name for method in methods for name in method.own_attributes}):
+                        yield from self._stored(held, name)
                 else:
                     yield held
             return
@@ -555,11 +554,6 @@ class RootFinder:
         owners = [one for one in self.resolve(node.value, place) if isinstance(one, ClassInfo)]
         made = [pair for owner in owners for pair in self._assigned(owner, node.attr)]
         return any(isinstance(one, ast.Call) and at.index.dotted(one.func) in _HOLD for one, at in made)
-
-    def _held_by(self, owner: ClassInfo) -> Iterator[_Named]:
-        methods = [method for info in self.project.bases_of(owner) for method in info.methods.values()]
-        for name in sorted({name for method in methods for name in method.own_attributes}):
-            yield from self._stored(owner, name)
 
     # -- functions ---------------------------------------------------------------------------------------------
 
