@@ -115,16 +115,10 @@ def write_concise(report: CheckReport, stream: TextIO) -> None:
     """``path:line:column: severity BRK101 message`` for each finding, then what was not checked and the counts."""
     console = report_console(stream)
     result = printable(report.result)
-    for finding in result.findings:
-        site = finding.site
+    rows = [(one.site, one.severity.value, one.severity, f"{one.rule} {one_line(one)}") for one in result.findings]
+    rows += [(error_site(one), "not checked", Severity.ERROR, one.message) for one in result.errors]
+    for site, word, severity, words in rows:
         text = Text(f"{site.path}:{site.line}:{site.column}: ")
-        text.append(finding.severity.value, STYLES[finding.severity])
-        text.append(f" {finding.rule} {one_line(finding)}")
-        console.print(text)
-    for error in result.errors:
-        text = Text(f"{error.path}:{error.line}:{error.column}: ")
-        text.append("not checked", STYLES[Severity.ERROR])
-        text.append(f" {error.message}")
-        console.print(text)
+        console.print(text.append(word, STYLES[severity]).append(f" {words}"))
     if not report.quiet:
         console.print(summary_line(report))

@@ -12,6 +12,7 @@ from rich.text import Text
 from breakscan.fix.rewrites import described
 from breakscan.model.findings import Kind, Mode, Place, Verdict
 from breakscan.report.console import plain_table, print_page, report_console
+from breakscan.report.findings import MODE_WORDS
 from breakscan.report.printable import picked, write_json
 from breakscan.rulebook.document import FAMILIES, Rule
 from breakscan.rulebook.ledger import Ledger
@@ -35,13 +36,6 @@ class RuleListReport:
 
 
 PLACES = {Place.PLAIN: "plain", Place.LOOP: "in a loop", Place.TRY: "in a try", Place.WITH: "in a with"}
-MODES = {
-    Mode.DEFAULT: "default",
-    Mode.FULLGRAPH: "fullgraph=True",
-    Mode.EXPORT: "export",
-    Mode.EXPORT_STRICT: "export, strict",
-}
-
 MODES_OF_KINDS = {Kind.GRAPH_BREAK: tuple(Mode), Kind.EXPORT: (Mode.EXPORT, Mode.EXPORT_STRICT)}
 
 MEANING = {
@@ -97,7 +91,7 @@ def _verdicts(rule: Rule, ledgers: Sequence[Ledger]) -> RenderableType:
                 verdicts = [ruling.verdict for ruling in rulings if ruling]
                 seen.update(verdicts)
                 shown = [Text(verdict.value, STYLES.get(verdict, "yellow")) for verdict in verdicts]
-                table.add_row(ledger.torch, MODES[mode], *([form or "any"] if len(forms) > 1 else []), *shown)
+                table.add_row(ledger.torch, MODE_WORDS[mode], *([form or "any"] if len(forms) > 1 else []), *shown)
     if not seen:
         return Text("No verdicts are recorded: 'breakscan rules replay' makes them with the installed torch.")
     heading = Text("What torch does with the examples that break", "bold")

@@ -352,10 +352,7 @@ def _read_file(path: Path) -> dict[str, Any]:
             raise fail(TABLE, f"remove the line [{TABLE}]: the keys of {OWN_FILE} are at the top level")
         hint = nearest(key.replace("_", "-").lower(), names) or f" (known: {', '.join(names)})"
         raise fail(key, f"unknown key{hint}")
-    values = _values({names[key]: value for key, value in table.items()}, path.parent, fail)
-    if values.get("fullgraph") and (target := values.get("target", "compile")) != "compile":
-        raise fail("fullgraph", f'is about torch.compile, and target is "{target}": remove one of the two')
-    return values
+    return _values({names[key]: value for key, value in table.items()}, path.parent, fail)
 
 
 def _values(
@@ -366,6 +363,8 @@ def _values(
     for name in sorted(given, key=lambda one: one != "rule_folders"):  # selectors name rules
         key, library = KEYS[name], partial(load_library, values.get("rule_folders", rules))
         values[name] = key.read(given[name], _Place(folder, library, partial(fail, key.name)))
+    if values.get("fullgraph") and (target := values.get("target", "compile")) != "compile":
+        raise fail("fullgraph", f"is about torch.compile, and the target is {target}: leave one of the two out")
     return values
 
 
@@ -453,8 +452,6 @@ class NearestSettings:
             if name in KEYS
         }
         values = _values(given, self._cwd, lambda key, why, _=None: ConfigError(why, key=key), rule_folders) | others
-        if values.get("fullgraph") and (target := values.get("target", "compile")) != "compile":
-            raise ConfigError(f"is about torch.compile: leave it out with --target {target}", key="fullgraph")
         if "exclude" in values:
             values["exclude"] = tuple(_as_typed(one, root) for one in values["exclude"])
         return values

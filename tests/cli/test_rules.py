@@ -29,7 +29,7 @@ def test_its_verdicts_are_those_of_the_ledgers(breakscan: Run) -> None:
     start = lines.index("What torch does with the examples that break")
     assert lines[start + 1].split("  ") != []
     table = [line.split() for line in lines[start + 2 :]]
-    assert ["2.13", "default", "splits", "eager", "eager", "eager"] in table
+    assert ["2.13", "default", "mode", "splits", "eager", "eager", "eager"] in table
     assert ["2.13", "fullgraph=True", "raises", "raises", "raises", "raises"] in table
 
 

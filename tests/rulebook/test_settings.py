@@ -101,11 +101,11 @@ def test_an_option_says_how_code_is_compiled_whatever_the_file_says(
 
 
 def test_an_export_has_no_fullgraph(project: Path) -> None:
-    expected = "--fullgraph: is about torch.compile: leave it out with --target export"
+    expected = "--fullgraph: is about torch.compile, and the target is export: leave one of the two out"
     with pytest.raises(ConfigError, match=re.escape(expected)):
         load_settings(project, target="export", fullgraph=True)
     path = write(project, '[tool.breakscan]\ntarget = "export-strict"\nfullgraph = true\n')
-    expected = f'{path}:3: fullgraph: is about torch.compile, and target is "export-strict": remove one of the two'
+    expected = f"{path}:3: fullgraph: is about torch.compile, and the target is export-strict: leave one of the two out"
     with pytest.raises(ConfigError, match=re.escape(expected)):
         load_settings(project)
 

@@ -13,15 +13,9 @@ OPPOSITE: dict[type[cst.BaseCompOp], cst.BaseCompOp] = {
     cst.NotIn: cst.In(),
 }
 """The operator of a comparison that is true where another is false, also for NaN: the orderings have none."""
+_ELEMENTWISE = (cst.Add, cst.Subtract, cst.Multiply, cst.Divide, cst.Power, cst.BitAnd, cst.BitOr, cst.BitXor)
 AUGMENTED: dict[type[cst.BaseAugOp], cst.BaseBinaryOp] = {
-    cst.AddAssign: cst.Add(),
-    cst.SubtractAssign: cst.Subtract(),
-    cst.MultiplyAssign: cst.Multiply(),
-    cst.DivideAssign: cst.Divide(),
-    cst.PowerAssign: cst.Power(),
-    cst.BitAndAssign: cst.BitAnd(),
-    cst.BitOrAssign: cst.BitOr(),
-    cst.BitXorAssign: cst.BitXor(),
+    getattr(cst, f"{one.__name__}Assign"): one() for one in _ELEMENTWISE
 }
 """The operator of an augmented assignment that works element by element."""
 _ATOMS = (cst.Name, cst.Attribute, cst.Call, cst.Subscript, cst.BaseNumber, cst.SimpleString, cst.List, cst.Dict)
