@@ -16,7 +16,8 @@ from pathlib import Path
 from breakscan.model.findings import Mode, Place, Verdict
 from breakscan.model.torch_versions import NESTED
 from breakscan.model.words import counted
-from breakscan.report.rules import MODES, PLACES
+from breakscan.report.findings import MODE_WORDS
+from breakscan.report.rules import PLACES
 from breakscan.rulebook.document import Example, Rule
 from breakscan.rulebook.ledger import Ledger, Ruling, digest, load_ledger, measured_versions
 from breakscan.rulebook.library import load_library
@@ -156,7 +157,9 @@ def _where(cells: list[Cell]) -> str:
         if mode.exports and any(m is mode for m, _ in cells):
             parts.append(EXPORTS[mode])
         elif mode is Mode.FULLGRAPH and any(m is mode for m, _ in cells):
-            parts.append(f"with `{MODES[mode]}`" + ("" if everywhere or not places else f" {' and '.join(places)}"))
+            parts.append(
+                f"with `{MODE_WORDS[mode]}`" + ("" if everywhere or not places else f" {' and '.join(places)}")
+            )
         elif places:
             parts.append(" and ".join(places))
     return ", and ".join(parts)

@@ -102,13 +102,8 @@ class NotebookCells:
 
     def object(self, place: Site | SourceError) -> dict[str, Any]:
         """A place as reports show it, as a dictionary of plain values: with the number of the cell apart."""
-        made = asdict(place)
         cell = self.by_name.get(place.path)
-        return (
-            made
-            if cell is None
-            else {"path": cell.path, "cell": cell.number, **{key: made[key] for key in made if key != "path"}}
-        )
+        return asdict(place) | ({} if cell is None else {"path": cell.path, "cell": cell.number})
 
     def _region(self, region: Region) -> Region:
         at = self.site(start_of_line(region))

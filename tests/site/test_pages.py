@@ -34,7 +34,7 @@ def test_the_page_of_a_rule_has_its_document_rewrites_and_verdicts() -> None:
         *("Why", "Instead", "Breaks", "Compiles"),
         *("Rewrites", "Verdicts"),
     ]
-    assert "| 2.13 | default | splits | eager | eager | eager |" in text
+    assert "| 2.13 | default mode | splits | eager | eager | eager |" in text
 
 
 def test_what_an_example_is_called_with_is_its_title() -> None:

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from breakscan.fix.rewrites import described
 from breakscan.model.findings import Kind, Mode, Place, Verdict
-from breakscan.report.rules import MEANING, MODES, MODES_OF_KINDS, PLACES
+from breakscan.report.findings import MODE_WORDS
+from breakscan.report.rules import MEANING, MODES_OF_KINDS, PLACES
 from breakscan.rulebook.document import FAMILIES, Rule
 from breakscan.rulebook.ledger import Ledger
 from breakscan.rulebook.library import Library
@@ -64,7 +65,7 @@ def _verdicts(rule: Rule, ledgers: Sequence[Ledger]) -> Iterator[str]:
                 if len(verdicts) == len(places):
                     seen.update(verdicts)
                     of_form = [form or "any"] if len(forms) > 1 else []
-                    rows.append([ledger.torch, MODES[mode], *of_form, *(verdict.value for verdict in verdicts)])
+                    rows.append([ledger.torch, MODE_WORDS[mode], *of_form, *(verdict.value for verdict in verdicts)])
     if rows:
         yield "## Verdicts\n"
         yield "What each version of torch does with the examples that break:\n"

@@ -64,27 +64,6 @@ def _fields_named(node: ast.Call) -> tuple[str, ...]:
     return tuple(names) if len(names) == len(listed.elts) else ()
 
 
-# Calls of functions that import the module whose name they are given: ``scipy, found = optional_import("scipy")``.
-_IMPORTING = frozenset({"importlib.import_module", "__import__"})
-
-
-def optional_import(frame: Frame, node: ast.Call, info: FunctionInfo) -> av.Value | None:
-    """The module that such a call imports; None for any other call."""
-    if "import" not in info.name or not node.args:
-        return None
-    calls = [one for one in info.own_calls if info.index.dotted(one.func) in _IMPORTING]
-    if not any(is_name(given, info.first_parameter) for one in calls for given in one.args[:1]):
-        return None  # it does not import the module that its first parameter names
-    names = [node.args[0], *(keyword.value for keyword in node.keywords if keyword.arg == "name")]
-    texts = [name.value for name in names if isinstance(name, ast.Constant) and isinstance(name.value, str)]
-    if len(texts) != len(names):
-        return None
-    found = frame.program.names.imported(".".join(texts), frame.index)
-    returned = (one.value for one in info.own_nodes if isinstance(one, ast.Return))
-    several = any(isinstance(value, ast.Tuple) for value in returned)
-    return av.container([found, av.CONSTANT]) if several else found
-
-
 # The calls of a program's own functions that rules of the project name.  They are followed, and no event otherwise.
 def emit_project_call(frame: Frame, node: ast.Call, called: FunctionInfo | ClassInfo, arguments: av.Arguments) -> None:
     """Emits the call if a rule wants it, under the name of the definition or the one that it is imported by."""
@@ -201,7 +180,6 @@ def _function(
     given = arguments.with_receiver(callee.bound) if callee.bound is not None else arguments
     emit_project_call(frame, node, info, given)
     result = frame.program.call_function(frame, node, info, given, callee.closure)
-    result = optional_import(frame, node, info) or result
     frame.program.call_wrappers(frame, info, given)
     return result
 

@@ -397,8 +397,7 @@ _HANDLERS: dict[type[ast.stmt], Callable[[Frame, Any], bool | None]] = {
     ast.Try: _try,
     ast.Assert: _assert,
     ast.Match: _match,
-    ast.FunctionDef: _define_function,
-    ast.AsyncFunctionDef: _define_function,
+    **dict.fromkeys((ast.FunctionDef, ast.AsyncFunctionDef), _define_function),
     ast.ClassDef: _define_class,
 }
 """The handler of each kind of statement.  One that returns False means that control cannot go on after it."""

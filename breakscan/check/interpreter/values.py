@@ -466,7 +466,7 @@ def _join_same(a: Value, b: Value) -> Value:
     """The join of two values of one kind."""
     sure, maybe_none = min(a.sure, b.sure), a.maybe_none or b.maybe_none
     if isinstance(a, Defined | Namespace):
-        if not _is_same(a, b):
+        if any(getattr(a, name, None) != getattr(b, name, None) for name in ("info", "name", "choices")):
             return _either(a, b, sure, maybe_none)
         if isinstance(a, Module) and isinstance(b, Module):
             elements, element = _join_elements(a, b)
@@ -504,18 +504,6 @@ def _join_elements(a: Container | Module, b: Container | Module) -> tuple[tuple[
         return tuple(join(x, y) for x, y in zip(a.elements, b.elements, strict=True)), None
     parts = tuple(part for part in (_any_element(a), _any_element(b)) if part is not None)
     return None, any_of(parts) if parts else None
-
-
-def _is_same(a: Value, b: Value) -> bool:
-    """True if two values are the same function, an instance of the same class, or have the same dotted name."""
-    match a, b:
-        case Namespace(), Namespace():
-            return a.name == b.name
-        case Function(), Function():
-            return a.info is b.info and a.choices == b.choices
-        case ClassOrObject(), ClassOrObject():
-            return a.info is b.info and a.name == b.name and a.choices == b.choices
-    return False
 
 
 MOST_CHOICES = 8

@@ -28,7 +28,7 @@ _MOVED = frozenset({"cpu", "detach"})
 _CONVERSIONS = frozenset({"bool", "float", "int"})
 _ARITHMETIC = cst.Add | cst.Subtract | cst.Multiply | cst.Divide | cst.FloorDivide | cst.Modulo
 _ORDERS = cst.LessThan | cst.LessThanEqual | cst.GreaterThan | cst.GreaterThanEqual | cst.Equal | cst.NotEqual
-_CONTAINERS = cst.Element | cst.DictElement | cst.Tuple | cst.List | cst.Dict
+_CONTAINERS = (cst.Element, cst.DictElement, cst.Tuple, cst.List, cst.Dict)
 _OF_A_KEY = m.SimpleString() | m.FormattedString() | m.Call(m.Name("str") | m.Name("tuple") | m.Name("repr"))
 _OPERANDS = (None, "other", "value", "min", "max")
 """The names of arguments for which a function treats a number and a tensor alike."""
@@ -172,7 +172,7 @@ class Uses:
             self._in_assignment(above)
         elif isinstance(above, cst.AugAssign):
             self._in_augmented(above)
-        elif isinstance(above, cst.Return | _CONTAINERS):
+        elif isinstance(above, (cst.Return, *_CONTAINERS)):
             self._in_return(above, node)
         else:
             self._elsewhere(above)
@@ -302,9 +302,7 @@ class Uses:
         above = self.context.parent(name)
         if isinstance(above, cst.Subscript):
             return isinstance(self.context.parent(above), cst.AssignTarget)
-        while isinstance(above, _CONTAINERS):
-            above = self.context.parent(above)
-        return isinstance(above, cst.AssignTarget | cst.Return | cst.Param)
+        return isinstance(self.context.outside(above, *_CONTAINERS), cst.AssignTarget | cst.Return | cst.Param)
 
     def _elsewhere(self, above: cst.CSTNode | None) -> None:
         if isinstance(above, cst.If | cst.While | cst.IfExp | cst.BooleanOperation | cst.UnaryOperation | cst.Assert):

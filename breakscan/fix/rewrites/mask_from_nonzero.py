@@ -12,6 +12,7 @@ from breakscan.fix.support.masked import Leaf, conditions, hits_of, is_scalar
 from breakscan.fix.support.operators import called
 from breakscan.fix.support.purity import decline_for, why_not_pure
 
+_HOLDERS = (cst.Index, cst.SubscriptElement, cst.Arg)
 _ZERO = m.Index(m.Integer("0"))
 _ZERO_DIM = differs("a mask without dimensions does not raise", Effect.NO_LONGER_RAISES)
 _FIRST = differs(
@@ -31,7 +32,7 @@ def rewrite(context: RewriteContext) -> Edit:
         mask = _matrix_of(context, context.node)
     decline_for(why_not_pure(context, mask))
     context.require_tensor(mask)
-    above = _above(context, context.node)
+    above = context.outside(context.parent(context.node), *_HOLDERS)
     if not rows and isinstance(above, cst.Subscript) and above.value is not context.node:
         return _store(context, above, mask)
     vector = _vector(context, context.node, rows)
@@ -47,14 +48,6 @@ def _matrix_of(context: RewriteContext, node: cst.Call) -> cst.BaseExpression:
     if function in ("torch.nonzero", "torch.argwhere") and len(given) == 1 and given[0].keyword is None:
         return given[0].value
     raise Declined("the call does not have one mask as its only argument")
-
-
-def _above(context: RewriteContext, node: cst.CSTNode) -> cst.CSTNode | None:
-    """The expression of which a node is an operand, index or receiver."""
-    above = context.parent(node)
-    while isinstance(above, cst.Index | cst.SubscriptElement | cst.Arg):
-        above = context.parent(above)
-    return above
 
 
 def _store(context: RewriteContext, subscript: cst.Subscript, mask: cst.BaseExpression) -> Edit:
@@ -96,7 +89,7 @@ def _vector(context: RewriteContext, node: cst.Call, rows: bool) -> cst.BaseExpr
 
 def _used(context: RewriteContext, vector: cst.BaseExpression, mask: cst.BaseExpression, rows: bool) -> Edit:
     """Indices that are used in the same expression."""
-    above = _above(context, vector)
+    above = context.outside(context.parent(vector), *_HOLDERS)
     if isinstance(above, cst.Subscript) and above.value is vector:
         first = _first_at(context, above, rows)
         # `argmax` returns the first of several, and does not support bool.

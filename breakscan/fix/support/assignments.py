@@ -122,12 +122,8 @@ def reads_of(context: RewriteContext, target: cst.Name, line: cst.SimpleStatemen
 
 def _is_earlier(context: RewriteContext, name: cst.Name, line: cst.SimpleStatementLine) -> bool:
     """True if a read comes before a line that runs only once, so it cannot read what the line assigns."""
-    for one in context.around(line):
-        if isinstance(one, cst.FunctionDef):
-            break
-        if isinstance(one, _LOOPS):
-            return False
-    return context.tree.span(name)[:2] < context.tree.span(line)[2:]
+    around = next((one for one in context.around(line) if isinstance(one, (cst.FunctionDef, *_LOOPS))), None)
+    return not isinstance(around, _LOOPS) and context.tree.span(name)[:2] < context.tree.span(line)[2:]
 
 
 def is_changed_in_place(node: cst.CSTNode, name: str) -> bool:

@@ -138,6 +138,12 @@ class RewriteContext:
         """The nodes around a node (by default that of the site), from the inside out."""
         return self.tree.around(node or self.node)
 
+    def outside(self, node: cst.CSTNode | None, *kinds: type[cst.CSTNode]) -> cst.CSTNode | None:
+        """The innermost node around a node, or that node, that is of none of some types."""
+        while isinstance(node, kinds):
+            node = self.parent(node)
+        return node
+
     def enclosing(self, kind: type[Node], node: cst.CSTNode | None = None) -> Node | None:
         """The innermost node of a type that contains a node, or is that node, within the same function."""
         start = node or self.node

@@ -355,25 +355,16 @@ def _keeps_it(context: RewriteContext, name: cst.Name) -> bool:
         return True
     if isinstance(above, cst.AugAssign):
         return above.target is name
-    if isinstance(above, cst.Attribute):
+    if isinstance(above, cst.Attribute | cst.Arg):
         call = context.parent(above)
-        return above.attr.value in _LOOKED_AT or (isinstance(call, cst.Call) and makes_new(context, call))
-    if isinstance(above, cst.Arg):
-        call = context.parent(above)
-        return isinstance(call, cst.Call) and makes_new(context, call)
+        is_looked_at = isinstance(above, cst.Attribute) and above.attr.value in _LOOKED_AT
+        return is_looked_at or (isinstance(call, cst.Call) and makes_new(context, call))
     if isinstance(above, cst.Subscript):
         # `x[i] = v` and `x[i] + 1` keep no part of it.
         user = context.parent(above)
         computes = isinstance(user, cst.AugAssign | cst.BinaryOperation | cst.Comparison)
-        return computes or isinstance(_outside(context, user), cst.AssignTarget)
-    return isinstance(_outside(context, above), cst.Return)
-
-
-def _outside(context: RewriteContext, node: cst.CSTNode | None) -> cst.CSTNode | None:
-    """The parent of the tuples that a node is in, or the node itself."""
-    while isinstance(node, cst.Element | cst.Tuple):
-        node = context.parent(node)
-    return node
+        return computes or isinstance(context.outside(user, cst.Element, cst.Tuple), cst.AssignTarget)
+    return isinstance(context.outside(above, cst.Element, cst.Tuple), cst.Return)
 
 
 def _is_made(context: RewriteContext, value: cst.BaseExpression) -> bool:

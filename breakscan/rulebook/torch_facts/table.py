@@ -22,14 +22,8 @@ DTYPE_CLASS = {
 }
 TENSOR_TYPES = {
     "Tensor": None,
-    "FloatTensor": "float",
-    "HalfTensor": "float",
-    "DoubleTensor": "float",
-    "BFloat16Tensor": "float",
-    "LongTensor": "int",
-    "IntTensor": "int",
-    "ShortTensor": "int",
-    "ByteTensor": "int",
+    **dict.fromkeys(("FloatTensor", "HalfTensor", "DoubleTensor", "BFloat16Tensor"), "float"),
+    **dict.fromkeys(("LongTensor", "IntTensor", "ShortTensor", "ByteTensor"), "int"),
     "BoolTensor": "bool",
 }
 FACTORIES = frozenset({"tensor", "as_tensor", "from_numpy", "asarray", "frombuffer", "zeros", "ones", "full", "empty"})
