@@ -133,12 +133,9 @@ def _choice(bench: Bench, row: BenchRow) -> list[str]:
     if len(bench.as_fast) < 2:
         return []
     others = ", ".join(label for label in bench.as_fast if label != row.label)
-    if fastest.label == row.label or row.compiling_seconds is None or fastest.compiling_seconds is None:
-        return [f"As fast within noise: {others}."]
-    return [
-        f"As fast within noise: {others}; of these, {row.label} "
-        + ("is what the program does already." if row.label == OWN else "takes least time to compile.")
-    ]
+    is_chosen = fastest.label != row.label and None not in (row.compiling_seconds, fastest.compiling_seconds)
+    why = "is what the program does already" if row.label == OWN else "takes least time to compile"
+    return [f"As fast within noise: {others}{f'; of these, {row.label} {why}' if is_chosen else ''}."]
 
 
 def _cost(row: BenchRow) -> str:

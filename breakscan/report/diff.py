@@ -208,13 +208,8 @@ def _entry(one: KnownBreak) -> str:
 
 def _changed(change: ChangedBreak) -> str:
     before, after = change.before, change.after
-    said = []
-    if before.verdict is not after.verdict:
-        said.append(f"{before.verdict.words} → {after.verdict.words}")
-    if before.count != after.count:
-        said.append(f"{before.count}× → {after.count}×")
-    if before.kind != after.kind:
-        said.append(f"{before.kind} → {after.kind}")
+    pairs = zip(*((one.verdict.words, f"{one.count}×", one.kind) for one in (before, after)), strict=True)
+    said = [f"{was} → {now}" for was, now in pairs if was != now]
     kind = "" if before.kind != after.kind else f"  {_kind(after)}"
     return f"{place(after)}  {', '.join(said)}{kind}{_inside(after)}"
 

@@ -164,11 +164,8 @@ def _comparison_summary(found: SurveyComparison) -> str:
     worse = sum(change.is_regression for change in found.changes)
     parts = [f"{counted(worse, 'unit')} worse", f"{len(found.changes) - worse} changed otherwise"]
     parts.append(f"{found.unchanged} as before")
-    if found.only_before:
-        parts.append(f"{len(found.only_before)} only before")
-    if found.only_after:
-        parts.append(f"{len(found.only_after)} only after")
-    return ", ".join(parts)
+    alone = ((found.only_before, "before"), (found.only_after, "after"))
+    return ", ".join([*parts, *(f"{len(units)} only {when}" for units, when in alone if units)])
 
 
 MOST_SHOWN = 15  # causes, places, files and reasons that are shown

@@ -175,7 +175,9 @@ def emit_sort(frame: Frame, node: ast.Call, values: av.Value, arguments: av.Argu
     """Emits a sort by what it compares: the elements, or what the key gives for them."""
     item = av.iterated(values)
     key = arguments.named.get("key", av.NONE)
-    compared = item if isinstance(key, av.NoneValue) else frame.apply(node, key, av.Arguments([item], {}))
+    compared = (
+        item if isinstance(key, av.NoneValue) else frame.program.apply(frame, node, key, av.Arguments([item], {}))
+    )
     tensors = list(_tensors_in(compared))
     if tensors:
         emit_call(frame, node, "sorted", av.Arguments([av.container_of(tensors[0])], {}), av.Sure.CERTAIN)
@@ -252,5 +254,5 @@ def _result(frame: Frame, node: ast.Call, name: str, first: av.Value, arguments:
             return frame.program.attributes.base_instance(owner) if owner is not None else av.UNKNOWN
         case "map":
             items = [av.item_of(v) for v in arguments.positional[1:]]
-            return av.container_of(frame.apply(node, first, av.Arguments(items, {})))
+            return av.container_of(frame.program.apply(frame, node, first, av.Arguments(items, {})))
     return av.UNKNOWN

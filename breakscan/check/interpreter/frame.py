@@ -176,10 +176,6 @@ class Frame:
         """The value of an expression; see ``expressions``."""
         return self.program.evaluate(self, node)
 
-    def apply(self, node: ast.Call, callee: Value, arguments: Arguments) -> Value:
-        """The result of calling a value; see ``calls``."""
-        return self.program.apply(self, node, callee, arguments)
-
     def look_up(self, name: str) -> Value:
         return self.names[name] if name in self.names else self.program.names.look_up(name, self.index)
 

@@ -342,7 +342,7 @@ def torch_function(frame: Frame, node: ast.Call, dotted: str, last: str, argumen
     if dotted in facts.GIVES_A_TENSOR:
         return av.tensor()
     if dotted.startswith("torch.utils.checkpoint.") and arguments.positional:
-        return frame.apply(node, arguments.positional[0], av.Arguments(arguments.positional[1:], {}))
+        return frame.program.apply(frame, node, arguments.positional[0], av.Arguments(arguments.positional[1:], {}))
     if dotted in ("torch.cond", "torch.while_loop", "torch.vmap", "torch.func.vmap"):
         frame.program.pass_callables(frame, node, arguments.values())
         return av.tensor(av.Sure.LIKELY)

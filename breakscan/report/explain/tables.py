@@ -49,20 +49,13 @@ def function_table(time: CompileTime, most: int | None = None) -> RenderableType
 _MOST_RANKS = 8  # the limit of columns in a table; JSON reports the values of all ranks
 
 
-def difference_table(report: RankReport) -> Table:
+def difference_table(report: RankReport) -> RenderableType | None:
     """The ranks side by side, where they differ."""
     ranks = sorted({rank for difference in report.differences for rank in difference.by_rank})
-    shown = ranks[:_MOST_RANKS]
-    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    table.add_column(Text("what"), overflow="fold")
-    for rank in shown:
-        table.add_column(Text(f"rank {rank}"), overflow="fold")
-    for difference in report.differences:
-        cells = (difference.by_rank.get(rank, "") for rank in shown)
-        table.add_row(difference.what, *cells)
-    if len(ranks) > len(shown):
-        table.caption = f"and {counted(len(ranks) - len(shown), 'more rank')}: --format json has all"
-    return table
+    shown, rest = ranks[:_MOST_RANKS], ranks[_MOST_RANKS:]
+    more = f" (and {counted(len(rest), 'more rank')}: --format json has all)" if rest else ""
+    rows = [(one.what, *(one.by_rank.get(rank, "") for rank in shown)) for one in report.differences]
+    return titled_table(f"Where ranks differ{more}", ("what", *(f"rank {rank}" for rank in shown)), rows)
 
 
 def graph_table(explanation: Explanation) -> RenderableType | None:

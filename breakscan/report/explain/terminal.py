@@ -89,9 +89,8 @@ class _Writer:
         self.console.print(heading("Ranks"))
         for sentence in rank_sentences(report):
             self.paragraph(sentence, indent="")
-        if report.differences:
-            self.console.print()
-            print_page(difference_table(report), self.console, self.width)
+        if (table := difference_table(report)) is not None:
+            print_page(table, self.console, self.width)
 
     def made(self, explanation: Explanation, tables: Iterable[str]) -> None:
         """Write a line for each topic on what was compiled, and the tables that were asked for."""
