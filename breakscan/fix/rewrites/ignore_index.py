@@ -1,30 +1,36 @@
 """``F.cross_entropy(x[mask], y[mask])`` → ``F.cross_entropy(x, y, ignore_index=c)``, where ``mask`` is ``y != c``.
 
-For other masks, the targets outside the mask get the index that the loss ignores: ``torch.where(mask, y, -100)``."""
+For other masks, the targets outside the mask get the index that the loss ignores: ``torch.where(mask, y, -100)``.
+Where the selected rows have names, a mean or a sum of what else is computed from each row, such as an accuracy, is one
+under the mask."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import libcst as cst
 
-from breakscan.fix.result import Effect, differs
+from breakscan.fix.result import Effect, assumes, differs
 from breakscan.fix.support import build
 from breakscan.fix.support import matchers as m
-from breakscan.fix.support.assignments import defined, origin, plain_value, reads_of
+from breakscan.fix.support.assignments import defined, is_bound_once, origin, plain_value, reads_of
 from breakscan.fix.support.context import Declined, Edit, OtherForm, Replacement, RewriteContext
 from breakscan.fix.support.masked import (
     Leaf,
     Loss,
     conditions,
     filled,
+    in_place_of,
     is_vector,
     leaf_of,
     loss_of,
     masked,
     name_of_loss,
     whole,
+    zero,
 )
 from breakscan.fix.support.operators import called, only_argument
 from breakscan.fix.support.purity import refuse_breaks_in
+from breakscan.fix.support.rows import Rows, of_all
 from breakscan.fix.support.walking import findall
 from breakscan.rulebook.torch_facts.not_measured import IGNORED_BY_DEFAULT, OF_CLASSES
 
@@ -32,6 +38,12 @@ _CLASSES = differs(
     "targets must be class indices; those left out are ignored, and their rows may make gradients NaN",
     *(Effect.VALUES, Effect.GRADIENTS, Effect.RAISES),
 )
+_AND_METRICS = assumes(
+    "targets must be class indices, and metrics have one value for each row, added in another order; rows that are left"
+    " out may make gradients NaN"
+)
+_COUNTED = m.Call(m.Attribute(m.Comparison(), m.Name("float")), [])
+_REDUCED = m.Call(m.Attribute(attr=m.Name("mean") | m.Name("sum")), [])
 
 
 @dataclass(slots=True)
@@ -41,6 +53,8 @@ class _Side:
     arg: cst.Arg
     value: cst.BaseExpression
     line: cst.SimpleStatementLine | None
+    others: Sequence[cst.Name] = ()
+    """The reads of the name besides the loss."""
     leaves: list[Leaf] = field(default_factory=list)
 
     @property
@@ -62,9 +76,12 @@ def rewrite(context: RewriteContext) -> Edit:
     index, adds = _ignored(context, loss, leaf, target)
     if index is not None:
         values[1] = filled(context, leaf.mask, values[1], index)
+    mask = build.copied(leaf.mask)
     if not is_vector(context, leaf.mask):
         ends = [build.expression(text) for text in ("0", "-2")]
         values = [build.method(values[0], "flatten", *ends), build.method(values[1], "flatten")]
+        mask = build.method(mask, "flatten")
+    has_metrics = _metrics(context, [prediction, target], leaf, mask, changes)
     for side, value in zip((prediction, target), values, strict=True):
         if side.line is None:
             made[made.index(side.arg)] = side.arg.with_changes(value=value)
@@ -81,7 +98,7 @@ def rewrite(context: RewriteContext) -> Edit:
     refuse_breaks_in(context, loss.call, new)
     if context.plain(loss.call) != context.plain(new):
         changes[loss.call] = new
-    return Edit(changes, [_CLASSES, *conditions(context, leaf.mask, target.leaves)])
+    return Edit(changes, [_AND_METRICS if has_metrics else _CLASSES, *conditions(context, leaf.mask, target.leaves)])
 
 
 # -- what is computed -----------------------------------------------------------------------------------------------
@@ -125,9 +142,40 @@ def _side(context: RewriteContext, arg: cst.Arg) -> _Side:
         raise Declined(f"`{arg.value.value}` is not selected by the same mask")
     small = context.parent(value)
     named = small.targets[0].target if isinstance(small, cst.Assign) else cst.ensure_type(small, cst.AnnAssign).target
-    if any(one is not arg.value for one in reads_of(context, cst.ensure_type(named, cst.Name), line)):
-        raise Declined(f"`{arg.value.value}` is used for more than the loss, and its size depends on values")
-    return _Side(arg, value, line)
+    uses = reads_of(context, cst.ensure_type(named, cst.Name), line)
+    return _Side(arg, value, line, [one for one in uses if one is not arg.value])
+
+
+def _metrics(
+    context: RewriteContext,
+    sides: Sequence[_Side],
+    leaf: Leaf,
+    mask: cst.BaseExpression,
+    changes: dict[cst.CSTNode, Replacement],
+) -> bool:
+    """Adds the changes of what is computed from the selected rows besides the loss, if there is any.  ``mask`` is the
+    mask of all rows."""
+    packed = {cst.ensure_type(one.arg.value, cst.Name).value for one in sides if one.line}
+    rows = Rows(context.plain(mask), packed=packed)
+    for use in (one for side in sides for one in side.others):
+        if any(one in changes for one in context.around(use)):
+            continue
+        reduced = next((one for one in context.around(use) if m.matches(one, _REDUCED)), None)
+        if not isinstance(leaf.mask, cst.Name) or not is_bound_once(context, leaf.mask.value):
+            raise Declined("the mask is needed again, and may be another one there: give it a name of its own")
+        if reduced is None:
+            raise Declined(f"`{use.value}` is used for more than the loss, and its size depends on values")
+        function = cst.ensure_type(cst.ensure_type(reduced, cst.Call).func, cst.Attribute)
+        each, is_mean = of_all(context, rows, function.value), function.attr.value == "mean"
+        if m.matches(each, _COUNTED) and is_mean:
+            hit = cst.ensure_type(cst.ensure_type(each, cst.Call).func, cst.Attribute).value
+            made: cst.BaseExpression = build.method(build.binary(hit, cst.BitAnd(), mask), "sum")
+        else:
+            made = build.method(filled(context, mask, each, zero(context, function.value)), "sum")
+        if is_mean:
+            made = build.binary(made, cst.Divide(), build.method(leaf.mask, "sum"))
+        changes[reduced] = in_place_of(context, cst.ensure_type(reduced, cst.Call), made)
+    return any(side.others for side in sides)
 
 
 def _anchors(context: RewriteContext, node: cst.BaseExpression) -> list[cst.CSTNode | None]:

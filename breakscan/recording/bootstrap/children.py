@@ -188,12 +188,25 @@ def _found(program: "Any") -> "list[bytes]":
     return [path for path in paths if os.path.isfile(path) and os.access(path, os.X_OK)][:1]
 
 
+def _inherited() -> "list[bytes]":
+    """The environment that a child inherits.  C code can have changed it without Python noticing."""
+    ctypes: Any = sys.modules.get("ctypes")
+    if ctypes is None or sys.platform != "linux":
+        return [name + b"=" + value for name, value in os.environb.items()]
+    block = ctypes.POINTER(ctypes.c_char_p).in_dll(ctypes.pythonapi, "environ")
+    found: list[bytes] = []
+    while (entry := block[len(found)]) is not None:
+        found.append(entry)
+    return found
+
+
 def _block(env: "Any") -> "list[bytes]":
     """An environment in the form in which a process gets it; None means the inherited one."""
+    if env is None:
+        return _inherited()
     if isinstance(env, list):
         return list(env)
-    given = os.environ if env is None else env
-    return [os.fsencode(name) + b"=" + os.fsencode(value) for name, value in given.items()]
+    return [os.fsencode(name) + b"=" + os.fsencode(value) for name, value in env.items()]
 
 
 def _mapping(block: "list[bytes]") -> "dict[bytes, bytes]":
