@@ -514,10 +514,17 @@ def _of_eager(program: TunedProgram) -> Iterator[ProgramChange]:
     """Nothing compiled, and one of several not compiled."""
     if program.calls:
         yield ProgramChange(RemedyKind.REGION, NOT_COMPILED, program.everywhere(UserFile.without))
+    elif program.texts:
+        # A library compiles: the line is in the script.
+        yield ProgramChange(RemedyKind.REGION, NOT_COMPILED, writer((next(iter(program.texts)), _stance)))
     if len(program.calls) > 1:
         for ran in program.calls:
             name = f"without torch.compile of {ran.call.target}"
             yield ProgramChange(RemedyKind.REGION, name, program.everywhere(UserFile.without, [ran]))
+
+
+def _stance(file: UserFile) -> Edit | None:
+    return _below_imports(file, f'{file.named("torch.compiler.set_stance")}("force_eager")')
 
 
 MOST_CHANGES = 20
@@ -606,10 +613,14 @@ def _setting_edit(file: UserFile, setting: Setting) -> Edit | None:
             return None if same else Edit({node: node.with_changes(value=cst.parse_expression(setting.value))})
     if setting.owner == "torch._functorch.config" and setting.owner not in file.module.code:
         file.needs.append(setting.owner)
-    body, at = file.module.body, file.last_import
-    new = cst.parse_module(f"{file.named(dotted)}{setting.assigned}\n").body[0]
     if "logging." in setting.value and "logging" not in file.imports:
         file.needs.append("logging")
+    return _below_imports(file, f"{file.named(dotted)}{setting.assigned}")
+
+
+def _below_imports(file: UserFile, line: str) -> Edit | None:
+    body, at = file.module.body, file.last_import
+    new = cst.ensure_type(cst.parse_module(f"{line}\n").body[0], cst.SimpleStatementLine)
     if at is None:
         return Edit({body[0]: [new.with_changes(leading_lines=[]), body[0]]}) if body else None
     lines = [cst.EmptyLine(indent=False)]

@@ -710,6 +710,10 @@ def test_blocks_are_compiled_by_a_partial_and_what_no_call_compiles_is_named(tmp
     assert not run.program.elsewhere
     other = ran(tmp_path, text.replace("maker(tower)", "next(map(maker, [tower]))"), BLOCKS)
     assert len(other.program.elsewhere) == 1
+    eager = other.becomes("without torch.compile")
+    assert 'torch.compiler.set_stance("force_eager")\n' in eager
+    # It holds for the whole process.
+    assert not counts_of(tmp_path, eager + 'torch.compiler.set_stance("default")\n').graphs
 
 
 @pytest.mark.parametrize(
