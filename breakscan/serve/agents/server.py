@@ -180,7 +180,7 @@ class Tools:
         run = self._program(program, arguments, as_module, compile, last)
         result = await self._run("explain", run, seconds, context)
         script = result.report["script"]
-        ended = _ended(script["exit_status"], script["seconds"], result.limit)
+        ended = _cut(result) or _ended(script["exit_status"], script["seconds"])
         output = _last_lines(result.output) if script["exit_status"] and result.limit is None else ""
         return _answered("explain", result, offset, limit, ended=ended, output=output)
 
@@ -319,15 +319,13 @@ def _lists(**options: Sequence[str]) -> list[str]:
 
 def _cut(result: CommandResult) -> str | None:
     """Return the time limit that ended a run, in words."""
-    return None if result.limit is None else _ended(None, result.seconds, result.limit)
+    if result.limit is None:
+        return None
+    return f"ended by the time limit of {result.limit:.0f} s: ask with more seconds if that is too early"
 
 
-def _ended(status: int | None, seconds: float, limit: float | None) -> str:
-    """``exit status 0 after 8.9 s``; ``limit`` is the time limit that ended the program."""
-    if limit is not None:
-        return f"ended by the time limit of {limit:.0f} s: ask with more seconds if that is too early"
-    if status is None:
-        return f"exit status unknown, after {seconds:.1f} s"
+def _ended(status: int, seconds: float) -> str:
+    """``exit status 0 after 8.9 s``."""
     how = f"exit status {status}" if status >= 0 else f"killed by signal {-status}"
     return f"{how} after {seconds:.1f} s"
 
