@@ -231,16 +231,13 @@ class UserFile(FileTree):
         becomes: cst.BaseSmallStatement | None,
         after: Sequence[cst.BaseStatement] = (),
     ) -> Edit | None:
-        """The edit of a simple statement's line: it becomes another one, with statements before and after."""
+        """The edit of a simple statement that has its line for itself: it becomes another one, with statements before
+        and after."""
         line = self.parents[small]
-        if not isinstance(line, cst.SimpleStatementLine):
+        if not isinstance(line, cst.SimpleStatementLine) or len(line.body) > 1:
             return None
-        at = next(number for number, one in enumerate(line.body) if one is small)
-        heads, tails = line.body[:at], line.body[at + 1 :]
-        body = [*(() if before else heads), *([becomes] if becomes is not None else [])]
-        parts: list[cst.BaseStatement] = [_line(heads), *before] if before else []
-        parts += [_line(body), *after, _line(tails)] if after else [_line([*body, *tails])]
-        parts = [one for one in parts if not isinstance(one, cst.SimpleStatementLine) or one.body]
+        parts: list[cst.BaseStatement]
+        parts = [*before, *([] if becomes is None else [cst.SimpleStatementLine([becomes])]), *after]
         if parts:
             parts[0] = parts[0].with_changes(leading_lines=line.leading_lines)
         # The comment behind the line stays with its last part.
@@ -286,11 +283,6 @@ class UserFile(FileTree):
             new = list(cst.parse_module(lines(owner, arguments)).body)
             return self.split(small, [], small.with_changes(value=copied(call.subject)), new)
         return None
-
-
-def _line(body: Sequence[cst.BaseSmallStatement]) -> cst.SimpleStatementLine:
-    last = [one.with_changes(semicolon=cst.MaybeSentinel.DEFAULT) for one in body[-1:]]
-    return cst.SimpleStatementLine([*body[:-1], *last])
 
 
 def imported(node: cst.CSTNode) -> Iterator[tuple[str, str]]:

@@ -515,23 +515,17 @@ class _Tune:
             self._keep(FOR_PROOF * self._left(0.0))
         return self.spare is not None
 
-    def _eager_speed(self) -> float:
-        """The ratio by which nothing compiled is faster than the best program."""
-        if self.eager is None or self.question.goal is not Goal.STEP:
-            return 0.0
-        speed = self._speed(self.eager, ratio_of(self.base, self.eager, self.loop))
-        if self.spare is not None and self.spare[0].steps is not None:
-            # All of its interval has to lie above another program.
-            speed = min(self.spare[0].ratio, FOR_EAGER * self.spare[0].steps.low)
-        return speed / self.best.ratio
-
     def _try_eager(self) -> None:
         """Compiles nothing, if that is clearly faster than the best program.  No other change may do so."""
         # Its edits are those of the program as it is, whatever the best one compiles.
         change = next(iter(self._changes(_Made(self.base), FASTER[-1:])), None)
-        speed = self._eager_speed()
-        if change is None or not speed:
+        if change is None or self.eager is None or self.question.goal is not Goal.STEP:
             return
+        speed = self._speed(self.eager, ratio_of(self.base, self.eager, self.loop))
+        if self.spare is not None and self.spare[0].steps is not None:
+            # All of its interval has to lie above another program.
+            speed = min(self.spare[0].ratio, FOR_EAGER * self.spare[0].steps.low)
+        speed /= self.best.ratio
         if speed >= FOR_EAGER and self.spare is not None:
             self.best = self.spare[0]
         elif speed >= FOR_EAGER and (plan := self._plan((), (change,))) is not None:

@@ -272,7 +272,8 @@ fast = torch.compile(
     dynamic=False,
 )
 for n in (2, 3, 4, 5):
-    x = torch.rand(n, 4); y = fast(x)
+    x = torch.rand(n, 4)
+    y = fast(x)
 """
 METHOD = """\
 class Coder(torch.nn.Linear):
@@ -628,7 +629,8 @@ class Tower(torch.nn.Module):
         return x
 
 if __name__ == "__main__":
-    tower = Tower().eval(); fast = torch.compile(tower, backend="eager"); x = torch.rand(4)  # the whole
+    tower, x = Tower().eval(), torch.rand(4)
+    fast = torch.compile(tower, backend="eager")  # the whole
     for x in (x, torch.rand(6)):
         fast(x)
 """
@@ -638,10 +640,10 @@ def test_blocks_are_compiled_one_by_one(tmp_path: Path) -> None:
     text = ran(tmp_path, STACKED, BLOCKS).becomes("repeated blocks", "torch.compile(..., dynamic=True)")
     assert text.endswith(
         """\
-    tower = Tower().eval()
+    tower, x = Tower().eval(), torch.rand(4)
     for block in tower.layers:
         block.compile(backend="eager", dynamic=True)
-    fast = tower; x = torch.rand(4)  # the whole
+    fast = tower  # the whole
     for x in (x, torch.rand(6)):
         fast(x)
 """
