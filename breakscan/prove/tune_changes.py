@@ -297,8 +297,7 @@ on torch 2.13, its views are compiled anew for each rank of what they view."""
 def _with_outer(file: UserFile, name: str, owners: Container[str], form: str, result: str) -> Edit | None:
     """``def f(x): return _f(x.flatten()).view(x.shape)``, above the compiled function, which becomes ``_f``."""
     function = file.functions.get(name)
-    decorators = [*function.decorators] if function is not None else []
-    if function is None or not decorators or "compile" not in file.code(decorators[-1].decorator):
+    if function is None or len(function.decorators) != 1 or "compile" not in file.code(function.decorators[0]):
         return None
     given = function.params
     around = next((one for one in file.around(function) if isinstance(one, cst.ClassDef | cst.FunctionDef)), None)
@@ -308,20 +307,14 @@ def _with_outer(file: UserFile, name: str, owners: Container[str], form: str, re
         return None
     arguments = [changed.get(one, one) for one in simple]
     arguments += [f"{one.name.value}={one.name.value}" for one in given.kwonly_params]
-    bound = {file.code(one.decorator): one for one in decorators if m.matches(one.decorator, m.Name(_BOUND))}
     inner = fresh_name(file.module, f"_{function.name.value}")
-    owner = ""
-    if isinstance(around, cst.ClassDef):
-        owner = f"{around.name.value if 'staticmethod' in bound else arguments.pop(0)}."
+    owner = f"{arguments.pop(0)}." if isinstance(around, cst.ClassDef) else ""
     code = f"return {owner}{inner.value}({', '.join(arguments)}){result.format(next(iter(changed)))}"
     docstring = function.body.body[: function.get_docstring() is not None]
     body = cst.IndentedBlock([*docstring, cst.parse_statement(code)])
     lines = [cst.EmptyLine(indent=False)] * (1 if owner else 2)
-    compiled = function.with_changes(name=inner, decorators=[*bound.values(), decorators[-1]], leading_lines=lines)
-    return Edit({function: [function.with_changes(decorators=decorators[:-1], body=body), compiled.deep_clone()]})
-
-
-_BOUND = m.MatchRegex("staticmethod|classmethod")
+    compiled = function.with_changes(name=inner, leading_lines=lines)
+    return Edit({function: [function.with_changes(decorators=[], body=body), compiled.deep_clone()]})
 
 
 def _of_branches(program: TunedProgram) -> Iterator[ProgramChange]:

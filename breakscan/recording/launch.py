@@ -216,6 +216,14 @@ def die_with_parent(number: int) -> None:
             ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, number)
 
 
+RUN_COMMAND = (
+    # The working directory is not searched: a folder named breakscan there would be run.
+    "import signal, sys; del sys.path[0]; from breakscan.recording.launch import die_with_parent; "
+    "die_with_parent(signal.SIGTERM); from breakscan.__main__ import main; sys.exit(main())"
+)
+"""The code that runs a command of breakscan, which ends with whoever started it."""
+
+
 def signal_name(number: int) -> str:
     """``SIGKILL``; ``signal 77`` where the system has no name for it."""
     try:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from breakscan.model.problem import ProblemKind
+from breakscan.recording.launch import RUN_COMMAND
 from breakscan.survey.manifest import StageResult, StageStatus, SurveyStage, Unit
 
 TAIL = 8192  # bytes that are kept of what a command says
@@ -195,13 +196,6 @@ _MISSING = re.compile(r"^(?:\w+\.)*(?:ModuleNotFoundError|ImportError): ", re.MU
 _EXCEPTION = 0xC0000000  # from here on, the exit status of a process on Windows says which exception ended it
 
 
-_START = (
-    "import signal, sys; del sys.path[0]; from breakscan.recording.launch import die_with_parent; "
-    "die_with_parent(signal.SIGTERM); from breakscan.__main__ import main; sys.exit(main())"
-)
-"""The code that runs a command, which ends with whoever started it."""
-
-
 @dataclass(frozen=True, slots=True)
 class Task:
     """The stages of a unit that a Python is to run in a folder of this machine, within ``seconds`` and ``memory``
@@ -243,7 +237,7 @@ def _run(stage: SurveyStage, task: Task) -> StageResult:
             script = shutil.copy(Path(__file__).with_name("model_program.py"), made)
             options += ["--time", str(task.seconds * _SHARE)]
         run = run_limited(
-            [task.executable, "-c", _START, stage.value, *options, *task.unit.program(script)],
+            [task.executable, "-c", RUN_COMMAND, stage.value, *options, *task.unit.program(script)],
             seconds=task.seconds,
             memory=task.memory,
             folder=Path(task.folder),

@@ -496,14 +496,14 @@ for n in range(4):
 
 RANKS = """\
 class Steps:
-    @staticmethod
     @torch.compile(backend="eager", dynamic=True)
-    def rounded(x, *, high=6.0):
+    def rounded(self, x, *, high=6.0):
         \"\"\"To whole numbers.\"\"\"
         return x.clamp(-high, high).round()
 
+steps = Steps()
 for shape in ((4,), (2, 4), (2, 2, 4), (1, 2, 2, 4)):
-    Steps.rounded(torch.rand(shape), high=2.0)
+    steps.rounded(torch.rand(shape), high=2.0)
 """
 NORMS = """\
 class Norm(torch.nn.Module):

@@ -17,6 +17,7 @@ import anyio
 from anyio.abc import ByteReceiveStream, Process
 from mcp.server.mcpserver.exceptions import ToolError
 
+from breakscan.recording.launch import RUN_COMMAND
 from breakscan.report.printable import visible
 
 KEPT = 16_000  # bytes of the output of a process, its last, that are kept
@@ -25,12 +26,7 @@ AT_ONCE = 1.0  # seconds that it has where nobody waits for the report
 EVERY = 1.0  # seconds between two notifications of progress
 OWN = "breakscan: "  # the start of breakscan's own lines
 _HERE = str(Path(__file__).resolve().parents[3])  # the folder that breakscan lies in
-_START = (
-    # The working directory is not searched: a folder named breakscan there would be run.
-    "import signal, sys; del sys.path[0]; {path} in sys.path or sys.path.append({path}); "
-    "from breakscan.recording.launch import die_with_parent; die_with_parent(signal.SIGTERM); "
-    "from breakscan.__main__ import main; sys.exit(main())"
-)
+_START = f"import sys; {_HERE!r} in sys.path or sys.path.append({_HERE!r}); {RUN_COMMAND}"
 
 Progress = Callable[[float, str], Awaitable[None]]
 
@@ -72,7 +68,7 @@ async def run_command(
         ended_by: float | None = None
         try:
             process = await anyio.open_process(
-                [sys.executable, "-c", _START.format(path=repr(_HERE)), *words, *options],
+                [sys.executable, "-c", _START, *words, *options],
                 cwd=folder,
                 stdin=DEVNULL,
                 stdout=PIPE,
