@@ -140,11 +140,7 @@ class PerFileIgnores:
     def __init__(self, settings: PatternSettings) -> None:
         self._entries = [(PatternLayers([pattern]), words) for pattern, words in settings.per_file_ignores]
 
-    def selectors(self, path: Path) -> tuple[str, ...]:
-        """The selectors that are off in a file, given by its absolute path."""
-        text = str(path)
-        return tuple(word for pattern, words in self._entries if pattern.decide(text) for word in words)
-
     def covers(self, path: Path, rule: str, name: str) -> bool:
-        """True if a rule, by id and name, is off in a file."""
-        return any(selects(word, rule, name) for word in self.selectors(path))
+        """True if a rule, by id and name, is off in a file, given by its absolute path."""
+        off = (words for pattern, words in self._entries if pattern.decide(str(path)))
+        return any(selects(word, rule, name) for words in off for word in words)

@@ -8,7 +8,6 @@ from pathlib import Path
 from breakscan.check.interpreter.value_log import Notes, facts_of
 from breakscan.check.pipeline.checker import Checker, Shown
 from breakscan.check.pipeline.results import FileResult, Merged
-from breakscan.check.project.imports import Project
 from breakscan.model.facts import FileFacts
 from breakscan.model.findings import Finding, SourceError
 from breakscan.rulebook.config import FileSettings
@@ -29,13 +28,6 @@ class Study:
     errors: tuple[SourceError, ...]
 
 
-def _is_on_disk(project: Project, path: Path, text: str) -> bool:
-    try:
-        return project.load(path).module.text == text
-    except SourceProblem:  # the text comes from elsewhere
-        return False
-
-
 class Studies:
     """Studies the files at ``paths``, which are absolute, one after the other.  What several of them import, or are
     reached from, is read once.  ``checkers`` may have checked the files already: their trees are used, and they decide
@@ -54,7 +46,11 @@ class Studies:
         project = self._checkers.of(path).project
         project.start(path)
         reached_from = dict.fromkeys((*roots, path))
-        if _is_on_disk(project, path, text):
+        try:
+            is_on_disk = project.load(path).module.text == text
+        except SourceProblem:  # the text comes from elsewhere
+            is_on_disk = False
+        if is_on_disk:
             return self._study(path, [self._checked(root) for root in reached_from])
         with self._checkers.changed(path, text, reached_from):
             return self._study(path, [self._check(root) for root in reached_from])
@@ -71,9 +67,7 @@ class Studies:
             for finding in result.findings:
                 if finding.site.path == display and self._shown.shows(finding):
                     merged.add(finding)
-        project = self._checkers.of(path).project
-        index = project.load(path)
-        module = index.module
+        module = self._checkers.of(path).project.load(path).module
         ordered = sorted(merged.findings(), key=lambda f: (f.site.line, f.site.column, f.rule))
         facts = facts_of(module, [notes for _, notes in checked])
         errors = tuple(error for result, _ in checked for error in result.errors)
