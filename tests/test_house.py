@@ -25,16 +25,16 @@ class Room(NamedTuple):
 STATIC = "model source rulebook"
 ROOMS = {
     "model": Room("", 1157, 9),
-    "source": Room("model", 1762, 14),
+    "source": Room("model", 1758, 14),
     "rulebook": Room("model source", 2425, 12),
-    "check": Room(STATIC, 10856, 40),
+    "check": Room(STATIC, 10850, 40),
     "fix": Room(f"{STATIC} check", 6842, 36),
-    "recording": Room(STATIC, 7850, 30),
+    "recording": Room(STATIC, 7858, 30),
     "explanation": Room(f"{STATIC} check recording", 5821, 20),
-    "survey": Room(f"{STATIC} check recording explanation", 1592, 7),
-    "prove": Room(f"{STATIC} check fix recording explanation", 11646, 32),
+    "survey": Room(f"{STATIC} check recording explanation", 1586, 7),
+    "prove": Room(f"{STATIC} check fix recording explanation", 11636, 32),
     "report": Room(f"{STATIC} check fix recording explanation survey prove", 5226, 32),
-    "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 1176, 10),
+    "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 1170, 10),
     "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 2917, 27),
     # api.py, notebook.py, pytest_plugin.py, __main__.py
     "": Room(f"{STATIC} check fix recording explanation survey prove report serve cli", 776, 5),
