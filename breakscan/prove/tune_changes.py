@@ -259,11 +259,10 @@ def _scope(file: UserFile, node: cst.CSTNode) -> cst.CSTNode:
 def _of_callers(program: TunedProgram) -> Iterator[ProgramChange]:
     """The caller in place of a function that is compiled anew for each of many objects."""
     for problem in program.explanation.problems:
-        if any(change.objects > 1 for change in problem.changes):
-            for ran in program.calls_for(problem):
-                for caller in problem.called_from:
-                    if ran.call.form is Form.DECORATOR and os.path.abspath(caller.path) == ran.path:
-                        yield _moved(program, ran, ran.path, caller.function or "")
+        callers = problem.called_from if any(change.objects > 1 for change in problem.changes) else ()
+        for ran, caller in itertools.product(program.calls_for(problem), callers):
+            if ran.call.form is Form.DECORATOR and os.path.abspath(caller.path) == ran.path:
+                yield _moved(program, ran, ran.path, caller.function or "")
 
 
 def _of_arguments(program: TunedProgram) -> Iterator[ProgramChange]:

@@ -179,9 +179,10 @@ class Tools:
         and what it cost. The program runs as the user, with a time limit."""
         run = self._program(program, arguments, as_module, compile, last)
         result = await self._run("explain", run, seconds, context)
-        script = result.report["script"]
-        ended = _cut(result) or _ended(script["exit_status"], script["seconds"])
-        output = _last_lines(result.output) if script["exit_status"] and result.limit is None else ""
+        status, took = (result.report["script"][key] for key in ("exit_status", "seconds"))
+        how = f"exit status {status}" if status >= 0 else f"killed by signal {-status}"
+        ended = _cut(result) or f"{how} after {took:.1f} s"
+        output = _last_lines(result.output) if status and result.limit is None else ""
         return _answered("explain", result, offset, limit, ended=ended, output=output)
 
     async def verify(
@@ -322,12 +323,6 @@ def _cut(result: CommandResult) -> str | None:
     if result.limit is None:
         return None
     return f"ended by the time limit of {result.limit:.0f} s: ask with more seconds if that is too early"
-
-
-def _ended(status: int, seconds: float) -> str:
-    """``exit status 0 after 8.9 s``."""
-    how = f"exit status {status}" if status >= 0 else f"killed by signal {-status}"
-    return f"{how} after {seconds:.1f} s"
 
 
 def _last_lines(output: str) -> str:
