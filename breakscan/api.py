@@ -206,7 +206,7 @@ class _Watch:
         self._show = functools.partial(_shown, folder=os.getcwd())
         self._reporting = threading.Lock()
         # Counting calls would cost each of them some microseconds.
-        recorder = Recorder(self, runs=False)
+        recorder = Recorder(self.write, runs=False)
         recorder.__enter__()
         imports = ImportWatch()
         for name in MODULES:
@@ -224,9 +224,6 @@ class _Watch:
             self._records.append(record)
             if isinstance(record, CompileTimed | FrameEnded | BreakSeen):
                 self._news.set()
-
-    def close(self) -> None:
-        """It ends with the process."""
 
     def _follow(self) -> None:
         while self._news.wait():

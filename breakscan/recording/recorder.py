@@ -31,7 +31,7 @@ from breakscan.recording.hooks.targets import (
 from breakscan.recording.hooks.trace import TraceHook
 from breakscan.recording.hooks.values import ValueHook
 from breakscan.recording.launch import number_in
-from breakscan.recording.recording import RecordingWriter, RecordWriter
+from breakscan.recording.recording import RecordingWriter
 from breakscan.recording.records import CompileAsked, ProcessStarted, Record
 
 HOOKS: tuple[type[Hook], ...] = (
@@ -44,15 +44,17 @@ SWITCHES = ("TORCHDYNAMO_DISABLE", "TORCH_COMPILE_DISABLE")  # variables that sw
 
 
 class Recorder:
-    """Hooks into torch while it is entered, and writes what it sees into a folder, or where ``to`` says.  Nothing that
-    goes wrong in here reaches the user's program.  Where it is to keep the program going, ``fullgraph=True`` is set
-    aside.  ``runs`` says that calls of what is compiled are counted and timed, too."""
+    """Hooks into torch while it is entered, and writes what it sees into a folder, or calls ``to`` with it.  Nothing
+    that goes wrong in here reaches the user's program.  Where it is to keep the program going, ``fullgraph=True`` is
+    set aside.  ``runs`` says that calls of what is compiled are counted and timed, too."""
 
     def __init__(
-        self, to: Path | RecordWriter, *, keep_going: bool = False, profile: bool = False, runs: bool = True
+        self, to: Path | Callable[[Record], None], *, keep_going: bool = False, profile: bool = False, runs: bool = True
     ) -> None:
-        self._writer = RecordingWriter(to) if isinstance(to, Path) else to
-        self._hooks = Hooks(HOOKS, self._writer.write)
+        self._end = contextlib.ExitStack()
+        if isinstance(to, Path):
+            to = self._end.enter_context(contextlib.closing(RecordingWriter(to))).write
+        self._hooks = Hooks(HOOKS, to)
         wanted = {FullgraphHook: keep_going, ProfileHook: profile, RunHook: runs}
         self._left_out = [hook for hook, is_wanted in wanted.items() if not is_wanted]
         self._stack = contextlib.ExitStack()
@@ -68,7 +70,7 @@ class Recorder:
         self._stack.close()
         self._hooks.close()
         self.note(self._hooks.merged.waiting())
-        self._writer.close()
+        self._end.close()
 
     def loaded(self, executed: str | None = None) -> None:
         """Hooks into the modules of torch that are loaded by now; ``executed`` is one whose import is about to end."""
@@ -79,7 +81,7 @@ class Recorder:
 
         def write() -> None:
             for record in records:
-                self._writer.write(record)
+                self._hooks.write(record)
 
         self._hooks.guarded(Hook, write)()
 

@@ -8,7 +8,7 @@ import math
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from breakscan.model.dataclass_json import decoder, encode
 from breakscan.model.words import grouped
@@ -26,16 +26,6 @@ from breakscan.source.regular_files import read_regular_file
 SUFFIX = ".jsonl"
 TORCH_IMPORTED = "torch-imported"  # the empty file that says that the program imported torch
 CUT = "cut-"  # begins the name of the empty file that says that a record was not written; the error number ends it
-
-
-class RecordWriter(Protocol):
-    """Takes records as they come, in the process and the thread of what they are about."""
-
-    def write(self, record: Record, /) -> None:
-        """Takes a record."""
-
-    def close(self) -> None:
-        """Takes no more."""
 
 
 class RecordingWriter:
