@@ -20,7 +20,7 @@ from breakscan.explanation.recompiles import Recompile
 from breakscan.explanation.run_totals import Calls, StepProfile
 from breakscan.model.findings import Site
 from breakscan.model.problem import Caller, Problem
-from breakscan.model.words import counted, grouped, listed, place
+from breakscan.model.words import counted, first_few, grouped, listed, place
 from breakscan.recording.launch import signal_name
 from breakscan.rulebook.document import Rule
 
@@ -293,7 +293,10 @@ def _steps(runs: Runs) -> Iterator[RankDifference]:
         if len(set(map(len, before.values()))) == 1 and not any(None in numbers for numbers in before.values()):
             what = f"when {recompile.function or _UNNAMED}{_at(recompile.site)} is recompiled"
             yield from _if_differing(
-                what, recompile.site, before, lambda n: f"after {_listed(map(str, n))} runs of graphs"
+                what,
+                recompile.site,
+                before,
+                lambda n: f"after {first_few([*map(str, n)], _MOST_LISTED)} runs of graphs",
             )
 
 
@@ -315,7 +318,7 @@ def _ops(graphs: Sequence[Graph]) -> tuple[int, tuple[int, ...]]:
 
 def _graphs_of(graphs: tuple[int, tuple[int, ...]]) -> str:
     number, ops = graphs
-    return f"{counted(number, 'graph')} of {_listed(map(str, ops))} operations" if number else "no graph"
+    return f"{counted(number, 'graph')} of {' + '.join(map(str, ops))} operations" if number else "no graph"
 
 
 def _if_differing(
@@ -327,13 +330,6 @@ def _if_differing(
 
 def _at(site: Site | None) -> str:
     return f" at {place(site)}" if site else ""
-
-
-def _listed(words: Iterable[str]) -> str:
-    shown = list(words)
-    if len(shown) > _MOST_LISTED:
-        shown = [*shown[:_MOST_LISTED], f"{len(shown) - _MOST_LISTED} more"]
-    return " and ".join(filter(None, [", ".join(shown[:-1]), shown[-1]])) if shown else "none"
 
 
 def _each(runs: Runs, kind: str) -> Iterator[tuple[Any, dict[int, list[Any]]]]:

@@ -116,13 +116,9 @@ def start_of_line(at: Line) -> Site:
 
 def cells_in(result: CheckResult, contents: Mapping[str, bytes] | None = None) -> NotebookCells:
     """The cells of the notebooks that a result of ``check`` names."""
-    paths = _paths(result.findings) | {error.path for error in (*result.errors, *result.warnings)}
+    places = [place for finding in result.findings for place in (finding.site, finding.region) if place is not None]
+    paths = {place.path for place in places} | {error.path for error in (*result.errors, *result.warnings)}
     return NotebookCells.of(paths, contents)
-
-
-def _paths(findings: Iterable[Finding]) -> set[str]:
-    places = [place for finding in findings for place in (finding.site, finding.region)]
-    return {place.path for place in places if place is not None}
 
 
 def _name(path: str, number: int) -> str:

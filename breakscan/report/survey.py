@@ -153,12 +153,6 @@ def _where(group: ChangeGroup) -> str:
     return listed([" ".join(filter(None, (name, path and f"({path})"))) for name, path in places], "function")
 
 
-def _versions_words(found: SurveyComparison) -> list[str]:
-    """``torch 2.12.0 → 2.13.0``, for all that is not the same."""
-    pairs = {(one.before.torch, one.after.torch) for one in found.changes}
-    return [f"torch {was or 'none'} → {now or 'none'}" for was, now in sorted(pairs, key=str) if was != now]
-
-
 def _comparison_summary(found: SurveyComparison) -> str:
     """``3 units worse, 5 changed otherwise, 40 as before``."""
     worse = sum(change.is_regression for change in found.changes)
@@ -248,7 +242,9 @@ def survey_diff_page(found: SurveyComparison) -> MeasuredPage:
         )
         for group in change_groups(found.changes)
     ]
-    headline = visible(", ".join([_comparison_summary(found), *_versions_words(found)]))
+    pairs = sorted({(one.before.torch, one.after.torch) for one in found.changes}, key=str)
+    versions = [f"torch {was or 'none'} → {now or 'none'}" for was, now in pairs if was != now]
+    headline = visible(", ".join([_comparison_summary(found), *versions]))
     return MeasuredPage("survey diff", headline, (), (), paragraphs=lines)
 
 

@@ -210,7 +210,9 @@ class _Uses:
                 case ast.Attribute():
                     if is_tensor and parent.attr in _PARTS:
                         return parent
-                    gives_number = _gives_number(parent.attr)
+                    api = load_api(PINNED)  # all versions of torch are alike here
+                    gives = api.attributes.get(parent.attr) or api.methods.get(parent.attr)
+                    gives_number = gives in ("size", "python")
                     is_tensor = is_tensor and not gives_number
                     if not is_tensor and not gives_number:
                         return []
@@ -333,12 +335,6 @@ def _results(value: ast.AST) -> set[int] | None:
     if name in ("unique", "unique_consecutive") and flags & {"return_inverse", "return_counts"}:
         return {0, 2} if "return_inverse" in flags else {0, 1}
     return set(range(8)) if name == "nonzero" and "as_tuple" in flags else None
-
-
-def _gives_number(attribute: str) -> bool:
-    """Return whether the attribute or method of a tensor gives numbers or flags, in all versions of torch alike."""
-    api = load_api(PINNED)
-    return (api.attributes.get(attribute) or api.methods.get(attribute)) in ("size", "python")
 
 
 def _is_whole(name: str, call: ast.Call, tensors: int) -> bool:

@@ -9,6 +9,7 @@ import linecache
 import os
 from collections.abc import Iterable, Mapping
 from enum import Enum
+from functools import cache
 
 from breakscan.source.module import SourceProblem, decode_source
 from breakscan.source.paths import relative_to, shown_path
@@ -40,7 +41,8 @@ class SourceFiles:
         self._folders: tuple[str, ...] | None = tuple(map(os.path.realpath, folders))
         self._kept: dict[str, str] = {}
         self._known: dict[str, dict[int, str]] = {}
-        self._found: dict[str, str | None] = {}
+        self.text = cache(self._find)
+        """The text of a file of the run, by its path; None if it is not shown."""
         self.not_read: dict[str, NotRead] = {}
         """The requested paths that are not shown, with the reason."""
         self.read: dict[str, str] = {}
@@ -66,12 +68,6 @@ class SourceFiles:
         file, and is not shown."""
         for (path, line), text in lines.items():
             self._known.setdefault(self._absolute(path), {})[line] = text
-
-    def text(self, path: str) -> str | None:
-        """The text of a file of the run; None if it is not shown."""
-        if path not in self._found:
-            self._found[path] = self._find(path)
-        return self._found[path]
 
     def lines(self, path: str) -> list[str]:
         """The lines of a file of the run; none if it is not shown."""

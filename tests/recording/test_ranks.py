@@ -123,8 +123,8 @@ class TestTorchrun:
             "graph breaks at program.py:11 (BRK401 print)": {0: "never", 1: "once"},
             "recompiles of g at program.py:14, because of x.shape[0]": {0: "never", 1: "once: 3, then 4"},
             "what was compiled in all": {
-                0: "2 graphs of 2 and 1 operations",
-                1: "4 graphs of 1, 1, 1 and 1 operations",
+                0: "2 graphs of 2 + 1 operations",
+                1: "4 graphs of 1 + 1 + 1 + 1 operations",
             },
         }
         assert explanation.ranks.endings == dict.fromkeys([0, 1], exit_ending(0))
@@ -350,7 +350,7 @@ class TestComparison:
     def test_graphs_that_differ_for_no_other_reason(self) -> None:
         other = replace(PLAIN, graphs=(graph(0, "f", 3), graph(1, "g", 2)))
         total, of_function = compare({0: PLAIN, 1: other}).differences
-        made = {0: "1 graph of 3 operations", 1: "2 graphs of 3 and 2 operations"}
+        made = {0: "1 graph of 3 operations", 1: "2 graphs of 3 + 2 operations"}
         assert total == RankDifference("what was compiled in all", None, made)
         made = {0: "no graph", 1: "1 graph of 2 operations"}
         assert of_function == RankDifference("graphs of g at train.py:4", SITE, made)

@@ -1,5 +1,6 @@
 """Checks files one after the other, each under its own settings, and keeps the results for later runs."""
 
+import functools
 import os
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -98,9 +99,8 @@ class Checker:
     def _cache_of(self, path: Path) -> ResultCache | None:
         settings = self.settings.of(path)
         if id(settings) not in self._caches:
-            folder = settings.cache_folder
             cache = None
-            if folder is not None:
+            if (folder := settings.cache_folder) is not None:
                 cache = ResultCache(folder, cache_fingerprint(settings, resolve_target(settings), self._cwd))
             self._caches[id(settings)] = settings, cache
         return self._caches[id(settings)][1]
@@ -120,23 +120,21 @@ class Shown:
         self._on_purpose = on_purpose
         self._cwd = Path.cwd()
         self._wanted: dict[int, tuple[frozenset[str], frozenset[Confidence], PerFileIgnores]] = {}
-        self._files: dict[str, tuple[frozenset[str], frozenset[Confidence]]] = {}
-        """The rules and confidences that are shown in a file, by the path that findings have."""
+        self._in_file = functools.cache(self._read_in_file)
 
     def shows(self, finding: Finding) -> bool:
         """True if settings select the rule and the confidence of a finding; comments are another matter."""
-        path = finding.site.path
-        known = self._files.get(path)
-        if known is None:
-            known = self._files[path] = self._in_file(self._cwd / path)
+        rules, confidences = self._in_file(finding.site.path)
         is_asked = finding.rule in ON_PURPOSE and finding.mode is Mode.DEFAULT
         if finding.rule in TRAINING_STEP and finding.region is not None and finding.region.assumed is None:
             is_asked = finding.verdict is Verdict.SPLITS
         if is_asked and not self._on_purpose:
-            return finding.rule in known[0] and Confidence.POSSIBLE in known[1]
-        return finding.rule in known[0] and finding.confidence in known[1]
+            return finding.rule in rules and Confidence.POSSIBLE in confidences
+        return finding.rule in rules and finding.confidence in confidences
 
-    def _in_file(self, path: Path) -> tuple[frozenset[str], frozenset[Confidence]]:
+    def _read_in_file(self, shown: str) -> tuple[frozenset[str], frozenset[Confidence]]:
+        """The rules and confidences that are shown in a file, by the path that findings have."""
+        path = self._cwd / shown
         settings = self._settings.of(path)
         library = settings.library
         if id(settings) not in self._wanted:

@@ -111,12 +111,9 @@ def _row(problem: Problem, said: _Said) -> str:
     functions = first_few([*map(code, problem.functions)], _MOST_NAMED)
     parts = (functions, "" if told_by_title else prose(problem.what), problem.times)
     where = _where(problem, *problem.called_from[:_MOST_NAMED])
-    return row(" ".join(filter(None, parts)), where, _why(problem), todo)
-
-
-def _why(problem: Problem) -> str:
     named = f" ({problem.id} {prose(problem.name)})" if problem.rule else ""
-    return "<br>".join([f"{prose(problem.why)}{named}", *map(prose, problem.consequences)])
+    why = "<br>".join([f"{prose(problem.why)}{named}", *map(prose, problem.consequences)])
+    return row(" ".join(filter(None, parts)), where, why, todo)
 
 
 def _where(problem: Problem, *callers: Caller | None) -> str:

@@ -13,7 +13,7 @@ from breakscan.explanation.problems import LONG_RECOMPILES
 from breakscan.explanation.run_totals import Calls
 from breakscan.model.findings import Verdict
 from breakscan.model.problem import ProblemKind
-from breakscan.model.words import counted, duration, listed, part_of, place, seconds_in_words
+from breakscan.model.words import counted, duration, first_few, grouped, listed, part_of, place, seconds_in_words
 
 MANY = 20  # sites from which on it is worth a word of how many kinds they are
 
@@ -231,30 +231,25 @@ def _kernels(explanation: Explanation) -> str | None:
 
 
 def _cudagraphs(explanation: Explanation) -> str | None:
-    said = []
-    for skip in explanation.cudagraph_skips:
-        where = f" ({place(skip.site)})" if skip.site else ""
-        said.append(f"{skip.count}× not used: {skip.reason.strip().rstrip('.')}{where}")
+    skips = ((one, f" ({place(one.site)})" if one.site else "") for one in explanation.cudagraph_skips)
+    said = (f"{one.count}× not used: {one.reason.strip().rstrip('.')}{where}" for one, where in skips)
     return "; ".join(said) or None
 
 
 def _specialisations(explanation: Explanation) -> str | None:
     """A line at a time: one change mends all sizes that it fixes.  One that led to a recompile is listed there."""
     recompiled = {recompile.subject for recompile in explanation.recompiles}
-    at_line: dict[str, list[str]] = {}
-    for s in explanation.specialisations:
-        if not recompiled.isdisjoint(s.sources):
-            continue
-        where = f" at {place(s.site)}" if s.site else ""
-        at_line.setdefault(where, []).append(f"{', '.join(s.sources) or 'a size'} became constant ({s.value})")
+    at_line = grouped(
+        (f" at {place(s.site)}" if s.site else "", f"{', '.join(s.sources) or 'a size'} became constant ({s.value})")
+        for s in explanation.specialisations
+        if recompiled.isdisjoint(s.sources)
+    )
     parts = []
     for where, sizes in at_line.items():
         others = len(set(sizes)) - 1
         too = f", and so did {counted(others, 'other size')}" if others else ""
         parts.append(f"{sizes[0]}{too}{where}")
-    if len(parts) > _MOST_SIZES:
-        parts[_MOST_SIZES:] = [f"and at {counted(len(parts) - _MOST_SIZES, 'more line')}"]
-    return "; ".join(parts) or None
+    return first_few(parts, _MOST_SIZES, "; ") or None
 
 
 def _precompiled(explanation: Explanation) -> str | None:

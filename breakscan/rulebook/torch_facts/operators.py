@@ -163,14 +163,10 @@ class _Table:
     def __init__(self, columns: dict[str, list[Any]], rows: dict[str, list[int]]) -> None:
         self.columns = columns
         self.rows = rows
-        self._made: dict[str, Operator] = {}
+        self._made = cache(self._operator)
 
     def get(self, name: str) -> Operator | None:
-        if name not in self.rows:
-            return None
-        if name not in self._made:
-            self._made[name] = self._operator(name)
-        return self._made[name]
+        return self._made(name) if name in self.rows else None
 
     def _operator(self, name: str) -> Operator:
         row = zip(self.columns.items(), self.rows[name], strict=True)

@@ -11,7 +11,7 @@ import base64
 import hashlib
 import html
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from importlib import resources
 from itertools import groupby
@@ -124,9 +124,11 @@ def island(explanation: Explanation, files: SourceFiles) -> dict[str, Any]:
     data |= {name: plain(getattr(explanation, name)) for name in rest}
     numbers = plain.sources.numbers
     data["traced"] = {numbers[path]: list(lines) for path, lines in explanation.traced.items() if path in numbers}
+    argv = explanation.argv
+    program = " ".join(argv[: 2 if argv[0] in ("-m", "-c") else 1]) if argv else "this process"
     return {
         "breakscan": __version__,
-        "title": f"{_program(explanation.argv)} · breakscan explain",
+        "title": f"{program} · breakscan explain",
         "outcome": outcome_line(explanation),
         "headline": headline(explanation),
         "times": time_sentences(explanation),
@@ -215,12 +217,6 @@ def _causes(explanation: Explanation) -> dict[int, Problem]:
     problems = [problem for problem in explanation.problems if problem.kind is ProblemKind.RECOMPILES]
     groups = causes_of(explanation.recompiles)
     return {group[0].cause: problem for group, problem in zip(groups, problems, strict=True)}
-
-
-def _program(argv: Sequence[str]) -> str:
-    if not argv:
-        return "this process"
-    return " ".join(argv[:2]) if argv[0] in ("-m", "-c") else argv[0]
 
 
 MOST_ROWS = 300  # of each table: enough for a reader without scripts, and soon parsed for the others
