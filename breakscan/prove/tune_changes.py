@@ -18,7 +18,7 @@ from breakscan.explanation.user_source import with_select
 from breakscan.fix.result import in_one_line
 from breakscan.fix.rewrites.where import A_NEW_TENSOR, BOTH_COMPUTED
 from breakscan.fix.support import matchers as m
-from breakscan.fix.support.build import operand_of_and
+from breakscan.fix.support.build import copied, operand_of_and
 from breakscan.fix.support.context import Edit, Replacement
 from breakscan.fix.support.walking import findall, fresh_name, nodes_named, read, walk, written
 from breakscan.model.findings import ChangeKind, Holder, Origin, Verdict
@@ -34,6 +34,7 @@ _CAPTURES = {"BRK2": "capture_scalar_outputs", "BRK3": "capture_dynamic_output_s
 """By families of rules: tried also where Python seems to need the value."""
 _ASKED = {ChangeKind.BRANCH_ON_SIZE, ChangeKind.LENGTH, ChangeKind.FLAG, ChangeKind.KEYS}
 CallEdit = Callable[[UserFile, CompileCall], Edit | None]
+_DISABLES = {"torch.compiler.disable", "torch._dynamo.disable"}
 _CLOCK = "BRK404"
 _CLOCKS = {"time", "timeit", "datetime"}
 """The rule of breaks at clocks, and the modules that have these."""
@@ -430,6 +431,37 @@ def _of_disabled(program: TunedProgram) -> Iterator[ProgramChange]:
     for (path, name), breaks in through.items():
         if breaks > 1:
             yield from _decorate(program, path, name)
+
+
+def _of_enabled(program: TunedProgram) -> Iterator[ProgramChange]:
+    """The functions that compiled code calls and that are disabled, compiled: torch may have learned what they need."""
+    for site in program.explanation.breaks:
+        at = site.disabled
+        if at is None or site.keeps or (file := program.file(at.path)) is None:
+            continue
+        for name, function in file.functions.items():
+            first, _, last, _ = file.span(function)
+            if name == at.function and first <= at.line <= last:
+                write = writer((os.path.abspath(at.path), partial(_enabled, name=name)))
+                what = f"without torch.compiler.disable at {name}"
+                yield ProgramChange(RemedyKind.REGION, what, write, (f"{name} need not run eager",))
+
+
+def _enabled(file: UserFile, name: str) -> Edit | None:
+    """The function without its decorator; what ``disable(function)`` is written for without that call."""
+    found: dict[cst.CSTNode, cst.CSTNode | None] = {}
+    for node in walk(file.module):
+        made = node.decorator if isinstance(node, cst.Decorator) else node
+        disables = file.dotted(made.func if isinstance(made, cst.Call) else made) in _DISABLES
+        if disables and isinstance(node, cst.Decorator):
+            above = file.parents[node]
+            if isinstance(above, cst.FunctionDef) and file.qualified_name(above) == name:
+                found[node] = None
+        elif disables and isinstance(node, cst.Call) and node.args:
+            given = node.args[0].value
+            if file.code(given).rpartition(".")[2] == name.rpartition(".")[2]:
+                found[node] = copied(given)
+    return Edit(found) if found else None
 
 
 def _decorate(
@@ -964,6 +996,7 @@ SOLVING: tuple[Changes, ...] = (
     _of_decorators,
     _of_steps,
     _of_branches,
+    _of_enabled,
     _of_disabled,
     _of_clocks,
     _of_constants,

@@ -674,6 +674,34 @@ def test_attention_of_cudnn_is_left_out_on_a_gpu(tmp_path: Path) -> None:
     assert "\ntorch.backends.cuda.enable_cudnn_sdp(False)\n" in "".join((change.write(program.texts) or {}).values())
 
 
+DISABLED = """\
+class Scaled:
+    @torch.compiler.disable
+    def __init__(self, x):
+        self.x = x * 2
+
+def halved(x):
+    return x / 2
+
+halved = torch._dynamo.disable(halved, recursive=False)
+
+@torch.compile(backend="eager")
+def f(x):
+    return Scaled(halved(x)).x + 1
+
+f(torch.rand(3))
+"""
+
+
+def test_a_disable_that_compiled_code_meets_is_taken_away(tmp_path: Path) -> None:
+    run = ran(tmp_path, DISABLED)
+    assert run.counts.breaks == 2
+    names = [f"without torch.compiler.disable at {one}" for one in ("Scaled.__init__", "halved")]
+    text = run.becomes(*names)
+    assert "disable" not in text
+    assert counts_of(tmp_path, text) == Counts(0, 0, 0, 1)
+
+
 @pytest.mark.parametrize(
     ("before", "after"),
     [
