@@ -151,8 +151,6 @@ MESSAGE = 4096
 """Bytes of a message, at most."""
 CHECK, STARTUP = b"check the compiler", b"startup"
 """Answered with ``startup_seconds``; after the first, workers know what the C++ compiler can do."""
-ENDING = 10.0
-"""Seconds in which the server ends by itself: while it still imports torch, it does not listen."""
 DYNAMO, INDUCTOR = "dynamo", "inductor"
 """The parts of the compiler that have to be imported."""
 DEVICES = ("/dev/kfd", "/dev/dri", "/dev/accel")
@@ -343,11 +341,7 @@ class ForkServerProcess(contextlib.AbstractContextManager["ForkServerProcess"]):
 
     def __exit__(self, *_: object) -> None:
         """Ends the server. The workers go on."""
-        with self._control, contextlib.suppress(OSError):
-            # Closing ends nothing while a process that was forked from this one has the socket, too.
-            self._control.shutdown(socket.SHUT_RDWR)
-        try:
-            self._process.wait(ENDING)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        self._control.close()
+        # It does not end by itself while a process that was forked from this one has the socket, too.
+        self._process.kill()
+        self._process.wait()

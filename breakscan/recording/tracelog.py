@@ -235,7 +235,7 @@ class TracedProcess:
         elif isinstance(said, CompileTimed) and not said.backward:
             metrics = metadata["compilation_metrics"]
             self._python = self._python or str(metrics.get("python_version") or "").partition(" ")[0]
-            self._torch = self._torch or _version(metrics.get("pytorch_version"))
+            self._torch = self._torch or "".join(re.findall(r"^\d+\.\d+.*", str(metrics.get("pytorch_version"))))
             traceback = self._merged.errors.get(said.compile_id, "")
             self._paths.update(frame.path for frame in frames_of(traceback))
             self._quote(user_part(traceback))
@@ -270,11 +270,6 @@ def _whole(number: Any) -> int:
     if type(number) is not int or number < 0:
         raise ValueError(f"{number!r:.80} counts nothing")
     return number
-
-
-def _version(text: Any) -> str:
-    """Empty where it is none."""
-    return text if isinstance(text, str) and re.match(r"\d+\.\d+", text) else ""
 
 
 def _folder(pattern: re.Pattern[str], paths: set[str]) -> str:

@@ -25,7 +25,7 @@ _VERDICTS = {
 _COMPARED = {
     Evidence.CALLS: "the results of the compiled calls, with their gradients and state",
     Evidence.VARIED: "the results of varied calls",
-    Evidence.RUN: "the tensors and numbers that the program has at its end, or prints, and what its calls return",
+    Evidence.RUN: "the tensors and numbers that the program has at its end, and what its calls return",
     Evidence.EAGER: "these are those of eager, too, which the program as it is does not compute",
 }
 _Value = Callable[[RunFigures], int]

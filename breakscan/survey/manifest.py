@@ -214,17 +214,16 @@ def read_manifest(path: Path) -> SurveyManifest:
         backends=data.strings("backends") or ("inductor",),
         devices=data.strings("devices") or ("cpu",),
         dtypes=data.strings("dtypes") or (None,),
-        pythons=tuple(_python(folder, one) for one in data.strings("pythons")),
+        # Links stay: they decide which packages an interpreter has.
+        pythons=tuple(
+            os.path.abspath(folder / os.path.expanduser(path)) if os.sep in path else path
+            for path in data.strings("pythons")
+        ),
         sources=data.strings("sources"),
         seconds=_seconds(data),
         memory=_memory(data),
         place=path_from(path.parent, folder),
     )
-
-
-def _python(folder: Path, path: str) -> str:
-    """The path of an interpreter; links stay, since they decide which packages it has."""
-    return os.path.abspath(folder / os.path.expanduser(path)) if os.sep in path else path
 
 
 def _programs(table: TomlTable) -> Programs:

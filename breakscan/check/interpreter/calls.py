@@ -64,6 +64,22 @@ def _fields_named(node: ast.Call) -> tuple[str, ...]:
     return tuple(names) if len(names) == len(listed.elts) else ()
 
 
+_IMPORTING = frozenset({"importlib.import_module", "__import__"})
+
+
+def optional_import(frame: Frame, node: ast.Call, info: FunctionInfo) -> av.Value | None:
+    """The module that a call imports by its name, ``scipy, found = optional_import("scipy")``; None for others."""
+    calls = [one for one in info.own_calls if info.index.dotted(one.func) in _IMPORTING]
+    named = any(is_name(given, info.first_parameter) for one in calls for given in one.args[:1])
+    names = [*node.args[:1], *(keyword.value for keyword in node.keywords if keyword.arg == "name")]
+    texts = [name.value for name in names if isinstance(name, ast.Constant) and isinstance(name.value, str)]
+    if not named or not texts or len(texts) != len(names):
+        return None
+    found = frame.program.names.imported(".".join(texts), frame.index)
+    several = any(isinstance(one, ast.Return) and isinstance(one.value, ast.Tuple) for one in info.own_nodes)
+    return av.container([found, av.CONSTANT]) if several else found
+
+
 # The calls of a program's own functions that rules of the project name.  They are followed, and no event otherwise.
 def emit_project_call(frame: Frame, node: ast.Call, called: FunctionInfo | ClassInfo, arguments: av.Arguments) -> None:
     """Emits the call if a rule wants it, under the name of the definition or the one that it is imported by."""
@@ -180,6 +196,7 @@ def _function(
     given = arguments.with_receiver(callee.bound) if callee.bound is not None else arguments
     emit_project_call(frame, node, info, given)
     result = frame.program.call_function(frame, node, info, given, callee.closure)
+    result = (optional_import(frame, node, info) if "import" in info.name else None) or result
     frame.program.call_wrappers(frame, info, given)
     return result
 

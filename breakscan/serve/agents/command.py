@@ -138,7 +138,9 @@ def _read(path: Path, output: str, ended_by: float | None) -> Any:
     try:
         text = path.read_text(encoding="utf-8")
     except OSError:
-        raise ToolFailure(_why(output) if ended_by is None else _too_early(ended_by, output)) from None
+        last = f"the last that was printed is: {_last(output)}. Ask with more seconds, or let the program do fewer steps"
+        late = f"the time limit of {ended_by or 0:.0f} s came before there was anything to report; {last}"
+        raise ToolFailure(_why(output) if ended_by is None else late) from None
     return json.loads(text)
 
 
@@ -151,13 +153,6 @@ def _why(output: str) -> str:
     if any(line.startswith("Traceback ") for line in lines):
         return visible(f"a fault in breakscan: {lines[first - 1]}. Report it, with this call.")
     return visible(" ".join(lines[first:]).removeprefix("Error: "))
-
-
-def _too_early(limit: float, output: str) -> str:
-    return (
-        f"the time limit of {limit:.0f} s came before there was anything to report; the last that was printed is: "
-        f"{_last(output)}. Ask with more seconds, or let the program do fewer steps"
-    )
 
 
 def _last(output: str) -> str:
