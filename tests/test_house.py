@@ -29,7 +29,7 @@ ROOMS = {
     "rulebook": Room("model source", 2417, 12),
     "check": Room(STATIC, 10865, 40),
     "fix": Room(f"{STATIC} check", 6842, 36),
-    "recording": Room(STATIC, 7846, 30),
+    "recording": Room(STATIC, 7845, 30),
     "explanation": Room(f"{STATIC} check recording", 5817, 20),
     "survey": Room(f"{STATIC} check recording explanation", 1585, 7),
     "prove": Room(f"{STATIC} check fix recording explanation", 11662, 32),
