@@ -138,7 +138,7 @@ def _read(path: Path, output: str, ended_by: float | None) -> Any:
     try:
         text = path.read_text(encoding="utf-8")
     except OSError:
-        last = f"the last that was printed is: {_last(output)}. Ask with more seconds, or let the program do fewer steps"
+        last = f"the last line printed is: {_last(output)}. Ask with more seconds, or let the program do fewer steps"
         late = f"the time limit of {ended_by or 0:.0f} s came before there was anything to report; {last}"
         raise ToolFailure(_why(output) if ended_by is None else late) from None
     return json.loads(text)
