@@ -69,7 +69,7 @@ def _innermost(tree: ast.AST, changed: Set[int]) -> "list[_Span]":
 def unrun(kind: UnseenKind, path: str, text: str, other: str, changed: Set[int], ran: RanCode) -> list[UnseenCode]:
     """The statements, arms, bodies and defaults on the ``changed`` lines of one text that did not run, except for
     statements that are in the other text, too, or that depend on a test of whether the code is being compiled."""
-    tree, others = _parsed(text), _parsed(other)
+    tree, others = ast.parse(text), ast.parse(other)
     known = {span.code for span in _spans(others)}
     found = [
         (span.first, text.split("\n")[span.first - 1].strip())
@@ -77,8 +77,8 @@ def unrun(kind: UnseenKind, path: str, text: str, other: str, changed: Set[int],
         if not span.compiler_only and span.code not in known and not span.ran_in(ran.lines)
     ]
     missing = {line for line, _ in found}
-    parts = {ast.dump(part) for part in _parts(others)}
-    for part in _parts(tree):
+    parts = {ast.dump(part) for part in _parts(_parsed(other))}
+    for part in _parts(_parsed(text)):
         # A statement that did not run is named as a whole.
         is_new = part.lineno in changed and part.lineno not in missing and ast.dump(part) not in parts
         around = span_of(part)

@@ -181,3 +181,8 @@ def test_options_of_compile_are_no_new_code(made: str, named: list[str]) -> None
     text = "f = torch.{} if arguments.compile else g\n"
     ran = RanCode(frozenset({1}), frozenset({(9, 0, 9, 1)}))
     assert unrun_code(text.format("compile(g)"), text.format(made), ran) == [f"torch.{one}" for one in named]
+
+
+def test_a_statement_that_did_not_run_is_new_whatever_its_options() -> None:
+    text = "def f(x):\n    if x:\n        x = schema.compile(mode={})\n    return x\n"
+    assert unrun_code(text.format(1), text.format(2), RanCode(frozenset({2, 4}))) == ["x = schema.compile(mode=2)"]
